@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fnctl runs KRM functions on packages through a function runner.
+// Command fnctl runs KRM functions on kpt packages, through a function runner or on this machine.
 package main
 
 import (

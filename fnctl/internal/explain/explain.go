@@ -55,15 +55,15 @@ type file struct {
 	Lines []line
 }
 
-// line is a line of a diff, with its class in the page's style.
+// line is a line of a diff. Class is its CSS class, which selects the colour on the page.
 type line struct{ Class, Text string }
 
 var classes = map[diff.Kind]string{
 	diff.Header: "header", diff.Hunk: "hunk", diff.Added: "added", diff.Removed: "removed", diff.Context: "context",
 }
 
-// Write writes the steps of the package in a directory as one HTML page, which needs no network. A nil failure means
-// that the package was rendered.
+// Write writes the changes of each function of a rendering as one HTML page, which needs no network. dir is the
+// directory of the rendered package. failure is the error of the rendering, or nil.
 func Write(out io.Writer, dir string, rendering *pipeline.Rendering, failure error) error {
 	data := struct {
 		Dir     string
@@ -105,7 +105,7 @@ func newStep(number int, s pipeline.Step) step {
 // field is a field that a function changed. Before is empty for a new field, and After is empty for a removed field.
 type field struct{ Resource, Path, Before, After string }
 
-// changedFields returns the fields that differ in a file, by resource and path.
+// changedFields returns the fields that a change of a file added, changed or removed, sorted by resource and path.
 func changedFields(change pkgtree.Change) []field {
 	before, after := fieldsOf(change.Before), fieldsOf(change.After)
 	all := maps.Clone(before)
@@ -123,8 +123,8 @@ func changedFields(change pkgtree.Change) []field {
 	return changed
 }
 
-// fieldsOf returns the scalar values of all resources in a file. A key contains the resource and the path, but no
-// values.
+// fieldsOf returns the scalar values of all resources in a file. The key of a value identifies its field: only the
+// resource and the path of the key are set.
 func fieldsOf(data []byte) map[field]string {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()

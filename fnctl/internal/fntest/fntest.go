@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fntest serves Go functions as KRM functions, for tests that need a real gateway.
+// Package fntest is a gateway for tests: it serves Go functions as KRM functions over gRPC, so that tests of
+// clients need no real gateway.
 package fntest
 
 import (
@@ -26,14 +27,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Function answers evaluations of an image.
+// Function is a KRM function in Go. It answers the evaluations of an image at a test gateway.
 type Function func(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
 // Gateway serves functions by image.
 type Gateway map[string]Function
 
-// EvaluateFunction implements the service as the real gateway does.
+// EvaluateFunction runs the Go function of the image in req. As at a real gateway, an unknown image is not found.
 func (g Gateway) EvaluateFunction(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -44,10 +45,11 @@ func (g Gateway) EvaluateFunction(ctx context.Context,
 	return f(ctx, req)
 }
 
-// Service adds a further service to a gateway.
+// Service adds a gRPC service to a test gateway, in addition to the evaluation of functions.
 type Service func(*http.ServeMux)
 
-// Pods is the service that reports pods. If pods is nil, the gateway lacks the service.
+// Pods returns the service that lists function pods. If pods is nil, the test gateway lacks the service, as a
+// gateway without function pods does.
 func Pods(pods lease.Manager) Service {
 	return func(mux *http.ServeMux) {
 		if pods != nil {
@@ -61,7 +63,7 @@ func Status(status gatewayv1connect.StatusServiceHandler) Service {
 	return func(mux *http.ServeMux) { mux.Handle(gatewayv1connect.NewStatusServiceHandler(status)) }
 }
 
-// Serve starts the gateway on loopback, without TLS, and returns its address. The gateway stops at
+// Serve starts the test gateway on a loopback address, without TLS, and returns its address. The gateway stops at
 // the end of the test.
 func (g Gateway) Serve(tb testing.TB, services ...Service) string {
 	tb.Helper()
@@ -96,7 +98,7 @@ func (g Gateway) server(services ...Service) *httptest.Server {
 	return server
 }
 
-// Process returns a function that runs process with kyaml's framework.
+// Process returns a function that runs process on its input, within kyaml's framework for functions.
 func Process(process framework.ResourceListProcessorFunc) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
@@ -110,8 +112,8 @@ func Process(process framework.ResourceListProcessorFunc) Function {
 	}
 }
 
-// ProcessOld is Process for functions with an old SDK. Old SDKs do not synchronize the two annotations of a
-// resource's place, as kyaml's framework does today.
+// ProcessOld is Process for tests of functions with an old SDK. A resource has an old and a new annotation for its
+// file. kyaml's framework copies changes between the two annotations, but old SDKs do not.
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
@@ -138,7 +140,7 @@ func Reply(output, log string) Function {
 	}
 }
 
-// Fail returns a function whose evaluation fails.
+// Fail returns a function whose evaluation fails with the given gRPC code, message and error details.
 func Fail(code connect.Code, message string, details ...proto.Message) Function {
 	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		cerr := connect.NewError(code, errors.New(message))

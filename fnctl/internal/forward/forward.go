@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forward connects to a gateway in a cluster through the API server. It runs kubectl, which supports all ways
-// to log in to clusters.
+// Package forward connects to a gateway inside a cluster, through the cluster's API server. It runs kubectl
+// port-forward, because kubectl supports all ways to log in to clusters.
 package forward
 
 import (
@@ -16,14 +16,15 @@ import (
 // Cluster contains the values of kubectl's flags. Empty values mean kubectl's defaults.
 type Cluster struct{ Namespace, Context, Kubeconfig string }
 
-// Config identifies a gateway. All fields except Cluster are required.
+// Config identifies a gateway inside a cluster. All fields except Cluster are required.
 type Config struct {
 	Cluster
 	// Service and Port are the gateway's Service and port.
 	Service, Port string
 }
 
-// args returns the arguments of kubectl, which chooses a free port of this machine.
+// args returns the arguments of kubectl port-forward. They contain no local port, so that kubectl chooses a free
+// port of this machine.
 func (c Config) args() []string {
 	var args []string
 	for flag, value := range map[string]string{
@@ -36,11 +37,12 @@ func (c Config) args() []string {
 	return append(args, "port-forward", "--address=127.0.0.1", "service/"+c.Service, ":"+c.Port)
 }
 
-// Forwarder connects to a gateway. It starts kubectl at the first connection. Callers must close the forwarder.
+// Forwarder connects to a gateway inside a cluster through kubectl port-forward. It starts kubectl at the first
+// connection. Callers must close the forwarder.
 type Forwarder struct {
 	config Config
-	// turn contains the running kubectl, or nil. Each receiver must send a value back, so that no two goroutines
-	// start kubectl.
+	// turn contains the running kubectl process, or nil. It also serves as a lock: each receiver of the value must
+	// send a value back, so that no two goroutines start kubectl.
 	turn chan *process
 }
 
@@ -51,10 +53,11 @@ func New(config Config) *Forwarder {
 	return f
 }
 
-// startTimeout is the timeout of kubectl's connection to the gateway's pod.
+// startTimeout is the timeout for the start of kubectl and its connection to the gateway's pod.
 const startTimeout = 30 * time.Second
 
-// Dial connects to the gateway until ctx expires. If kubectl exited with its pod, Dial starts kubectl again.
+// Dial opens a connection to the gateway through kubectl. It starts kubectl again if kubectl exited, as after the
+// deletion of its pod. Dial fails if ctx expires first.
 func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 	address, err := f.address(ctx)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -66,7 +69,7 @@ func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// address returns the address of kubectl's port.
+// address returns the local address on which kubectl listens. It starts kubectl unless kubectl already runs.
 func (f *Forwarder) address(ctx context.Context) (string, error) {
 	var current *process
 	select {

@@ -23,7 +23,7 @@ type process struct {
 	ended chan struct{}
 }
 
-// killDelay is the maximum time for which the output of a stopped kubectl may stay open.
+// killDelay is the maximum time for which child processes of a stopped kubectl may keep its output open.
 const killDelay = 5 * time.Second
 
 // start starts kubectl and returns when its port is open. kubectl runs until it is stopped or its pod is deleted.
@@ -62,8 +62,9 @@ func start(ctx context.Context, args []string) (*process, error) {
 // forwarding matches the line that kubectl prints when its port is open.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) -> `)
 
-// listen sends the address of kubectl's port, or an empty string if the output contains no such line. It reads the
-// whole output, because kubectl prints a line for each connection.
+// listen sends the address on which kubectl listens, or an empty string if the output ends without it. It then
+// reads and discards all further output, because kubectl prints a line for each connection and would otherwise
+// block.
 func listen(output *io.PipeReader, listens chan<- string) {
 	address := ""
 	for lines := bufio.NewScanner(output); address == "" && lines.Scan(); {
@@ -90,10 +91,11 @@ func (p *process) end() {
 	<-p.ended
 }
 
-// problems collects the beginning of kubectl's error messages. Callers must not read it before kubectl has exited.
+// problems collects the beginning of kubectl's error output, for the error of a failed connection. Callers must not
+// read it before kubectl has exited.
 type problems []byte
 
-// maxProblems is the maximum number of bytes of kubectl's error messages that are kept.
+// maxProblems is the maximum number of bytes of kubectl's error output that are stored.
 const maxProblems = 4 << 10
 
 // Write implements io.Writer.
@@ -102,7 +104,7 @@ func (p *problems) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns the messages in one line.
+// String returns the collected error output of kubectl in one line.
 func (p *problems) String() string {
 	return cmp.Or(strings.Join(strings.Fields(string(*p)), " "), "it says nothing")
 }

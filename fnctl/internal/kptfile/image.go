@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// catalog is the prefix that kpt prepends to images without a repository. Gateways prepend the same prefix by
-// default.
+// catalog is the prefix of images in kpt's function catalog. kpt prepends it to images without a slash. Gateways
+// prepend the same prefix by default.
 const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 
-// exactTag matches exact tags. All other values of the field tag are version constraints.
+// exactTag matches exact tags such as v0.4.5. All other values of the field tag in a Kptfile are version
+// constraints such as ~0.4.
 var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
 
-// ImageName returns an image's full name as kpt writes it. It ignores a tag that is a constraint, because only a
-// gateway can select the tag for a constraint.
+// ImageName returns an image's full name with registry and tag, as kpt writes it. It ignores a tag that is a
+// version constraint, because only a gateway can select the tag for a constraint.
 func ImageName(image, tag string) string {
 	if image == "" {
 		return ""
@@ -35,7 +36,7 @@ func ImageName(image, tag string) string {
 	return image
 }
 
-// ShortName returns an image's name without kpt's own prefix.
+// ShortName returns an image's name without the registry of kpt's function catalog, which users may omit.
 func ShortName(image string) string { return strings.TrimPrefix(image, catalog) }
 
 // CutTag splits an image name into repository and tag. The port of a registry is not a tag.

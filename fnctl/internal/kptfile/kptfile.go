@@ -23,7 +23,7 @@ const FileName = "Kptfile"
 // Kptfile is the part of a Kptfile that matters for rendering. All other fields are preserved, because the file is
 // also a resource of the package.
 type Kptfile struct {
-	// File is the file's path for error messages.
+	// File is the path of the Kptfile, for error messages.
 	File string
 	// Name is the package's name.
 	Name string
@@ -34,7 +34,7 @@ type Kptfile struct {
 	// SaveOnFailure makes a failed rendering write the changes of the functions before the failed function. It is
 	// ignored in a package inside the rendered package.
 	SaveOnFailure bool
-	// Pipeline contains the functions to run. It is empty if the file contains no pipeline.
+	// Pipeline contains the functions of the package. It is empty if the Kptfile contains no pipeline.
 	Pipeline Pipeline
 }
 
@@ -52,32 +52,32 @@ type Pipeline struct {
 	Validators []Function `yaml:"validators"`
 }
 
-// Function configures a step of a pipeline.
+// Function is an entry of a pipeline: a function, its configuration and the selection of its input.
 type Function struct {
 	// Image is the function's container image, with or without registry and tag.
 	Image string `yaml:"image"`
-	// Tag, if set, replaces the image's tag: an exact tag or a constraint.
+	// Tag, if set, replaces the tag in Image. It is an exact tag or a version constraint.
 	Tag string `yaml:"tag"`
 	// Exec is a program on the machine of the user, instead of an image.
 	Exec string `yaml:"exec"`
-	// Name distinguishes functions of the same image when packages are merged.
+	// Name distinguishes functions of the same image when kpt merges a new version of a package.
 	Name string `yaml:"name"`
 	// ConfigPath is the file of the function's configuration, relative to the
 	// package, with slashes.
 	ConfigPath string `yaml:"configPath"`
-	// ConfigMap is the content of the configuration. It is used instead of ConfigPath.
+	// ConfigMap contains the configuration as keys and values. A function uses either ConfigMap or ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap"`
 	// Selectors choose the input of the function: the resources that match any selector, or all
 	// resources if there is no selector.
 	Selectors []Selector `yaml:"selectors"`
-	// Exclude removes the resources that match any of these selectors from the input.
+	// Exclude lists selectors of resources to remove from the input: a resource is removed if it matches any of them.
 	Exclude []Selector `yaml:"exclude"`
 }
 
-// Title returns the function's image or program, for messages.
+// Title returns the name of the function for messages: its image or its program.
 func (f Function) Title() string { return cmp.Or(f.Image, f.Exec) }
 
-// FullTitle returns the function's image or program with its separate tag, for messages.
+// FullTitle returns the name of the function for messages: its image or program, and the field Tag if it is set.
 func (f Function) FullTitle() string {
 	if f.Tag != "" {
 		return fmt.Sprintf("%s (tag %s)", f.Image, f.Tag)
@@ -85,7 +85,7 @@ func (f Function) FullTitle() string {
 	return f.Title()
 }
 
-// Selector matches a resource that has every property it names.
+// Selector matches a resource if all fields that are set in the selector equal the properties of the resource.
 type Selector struct {
 	APIVersion  string            `yaml:"apiVersion,omitempty"`
 	Kind        string            `yaml:"kind,omitempty"`
@@ -95,16 +95,16 @@ type Selector struct {
 	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
 
-// IsEmpty reports whether the selector names no property.
+// IsEmpty reports whether no field of the selector is set.
 func (s Selector) IsEmpty() bool {
 	return s.APIVersion == "" && s.Kind == "" && s.Name == "" && s.Namespace == "" &&
 		len(s.Labels) == 0 && len(s.Annotations) == 0
 }
 
-// apiVersion is the only version of the format in use.
+// apiVersion is the only API version of Kptfiles in use.
 const apiVersion = "kpt.dev/v1"
 
-// Parse reads a Kptfile. File is its path for error messages. An invalid field is reported as a
+// Parse reads a Kptfile from data. file is its path for error messages. An invalid field is reported as a
 // [FieldError].
 func Parse(file string, data []byte) (*Kptfile, error) {
 	doc, err := decode(file, data)

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// Errors of the YAML library. We do not show them to users, because they contain the names of our Go types. The error
-// of a wrong type also contains the value, which may be secret.
+// Expressions for errors of the YAML library. fnctl translates these errors, because they contain the names of our
+// Go types. The error of a wrong type also contains the value, which may be secret.
 var (
 	unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type (.+)$`)
 	wrongType    = regexp.MustCompile(`^line (\d+): cannot unmarshal !!(\w+)(?s:.*) into (.+)$`)
@@ -24,8 +24,8 @@ var (
 	syntax       = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 )
 
-// yamlProblem returns the first error of the YAML library in terms of a Kptfile: the line and the problem. It never
-// contains a value of the file.
+// yamlProblem translates an error of the YAML library about a Kptfile for users: the line and the problem, without
+// names of Go types. The result never contains a value of the file, because values may be secret.
 func yamlProblem(file string, err error) error {
 	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return fmt.Errorf("%s:%s", file, typeProblem(types.Errors[0]))
@@ -58,16 +58,17 @@ func typeProblem(text string) string {
 	return " it is not a Kptfile"
 }
 
-// unreleased lists fields that kpt's book or proposals describe, but that no release of kpt supports.
+// unreleased lists fields that kpt's book or proposals describe, but that no release of kpt supports. The error
+// about such a field says so.
 var unreleased = []string{"when", "condition", "configRef", "resourceFileRegexp"}
 
-// yamlKinds are the types of YAML values as users call them.
+// yamlKinds contains the words for types of YAML values in errors for users.
 var yamlKinds = map[string]string{
 	"str": "text", "int": "a number", "float": "a number", "bool": "true or false", "seq": "a list", "map": "a map",
 	"null": "nothing", "timestamp": "a date", "binary": "binary data",
 }
 
-// kindOf describes a Go type as users call it.
+// kindOf returns the word for a Go type in errors for users, such as "a list".
 func kindOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "[]"):
@@ -78,7 +79,8 @@ func kindOf(name string) string {
 	return "a map"
 }
 
-// fieldsOf returns the names of the fields of a type in a Kptfile.
+// fieldsOf returns the YAML names of the fields of the Go type with the given name, to find a suggestion for a
+// misspelled field.
 func fieldsOf(name string) []string {
 	var names []string
 	seen := map[reflect.Type]bool{}
@@ -103,7 +105,8 @@ func fieldsOf(name string) []string {
 	return names
 }
 
-// nearestName returns the most similar name. It is empty if no name is similar.
+// nearestName returns the name in names that is most similar to a misspelled field, for a suggestion. It is empty
+// if no name is similar.
 func nearestName(wrong string, names []string) string {
 	const maxEdits = 2
 	return typo.Nearest(wrong, slices.Sorted(slices.Values(names)), maxEdits)

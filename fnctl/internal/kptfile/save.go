@@ -17,7 +17,7 @@ const (
 	Validators = "validators"
 )
 
-// savedFunction is a function as kpt writes it.
+// savedFunction is an entry of a Kptfile's pipeline, with the fields in the order in which kpt writes them.
 type savedFunction struct {
 	Image      string            `yaml:"image,omitempty"`
 	Exec       string            `yaml:"exec,omitempty"`
@@ -28,8 +28,8 @@ type savedFunction struct {
 	Exclude    []Selector        `yaml:"exclude,omitempty"`
 }
 
-// Save adds a function to a list of a Kptfile's pipeline. It replaces entries with the same image or program, and
-// reports whether it replaced an entry.
+// Save adds a function to a list of a Kptfile's pipeline: the mutators or the validators. If the list contains the
+// same image or program already, Save replaces this entry and returns true.
 func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) {
 	if err := ChooseStyle(root); err != nil {
 		return false, err
@@ -44,7 +44,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	}
 	content := functions.YNode()
 	for i, old := range content.Content {
-		// An entry may have the short name of the same image.
+		// An entry may contain the short name of the image, without the registry of kpt's catalog.
 		if ImageName(scalarField(old, "image"), "") == ImageName(f.Image, "") && scalarField(old, "exec") == f.Exec {
 			content.Content[i] = node
 			replaced = true
@@ -56,9 +56,9 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	return replaced, nil
 }
 
-// Create returns the node at a path of fields below a map. It creates fields that are missing or have no value: the
-// last field of the path as a node of the given kind, and all other fields as maps. Empty fields change to block
-// style.
+// Create returns the node at a path of fields below a map, and creates the fields that are missing or empty. The
+// last field becomes a node of the given kind, and all other fields become maps. Empty fields change to block
+// style, with each entry on its own line.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode
@@ -113,8 +113,8 @@ func scalarField(node *yaml.Node, field string) string {
 	return yaml.GetValue(f.Value)
 }
 
-// ChooseStyle selects indented lists, as kpt writes them, for a Kptfile that contains no list. A Kptfile that
-// contains lists keeps their style.
+// ChooseStyle selects the indentation of lists before fnctl writes a Kptfile. A Kptfile with lists keeps their
+// style. Without any list, it gets kpt's style, which indents lists.
 func ChooseStyle(root *yaml.RNode) error {
 	if hasLists(root.YNode()) {
 		return nil

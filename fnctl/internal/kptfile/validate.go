@@ -19,7 +19,7 @@ type FieldError struct {
 	Field string
 	// Value is the value in the file. It is empty if the field as a whole is wrong.
 	Value string
-	// Reason completes a sentence about the field.
+	// Reason is the end of a sentence that begins with the field, such as "must name a file".
 	Reason string
 }
 
@@ -76,8 +76,8 @@ func checkConfig(file, field string, f Function) error {
 	return nil
 }
 
-// checkConfigPath rejects paths that leave the package, because a package from elsewhere must not read other files of
-// the user's machine.
+// checkConfigPath rejects paths that leave the package, because the package may be untrusted and must not read
+// other files of the user's machine.
 func checkConfigPath(file, field, p string) error {
 	switch {
 	case strings.TrimSpace(p) == "" || path.Clean(p) == ".":

@@ -35,12 +35,12 @@ type Containers struct {
 	Offline bool
 	// Variables are added to the environment of functions, as KEY=VALUE.
 	Variables []string
-	// Network returns an error unless the function of an image may use the network. If Network is nil, no function
+	// Network returns an error if the function of an image must not use the network. If Network is nil, no function
 	// may use the network.
 	Network func(image string) error
 }
 
-// FindContainers returns the first installed container runtime of names.
+// FindContainers returns the first container runtime in names that is installed on this machine.
 func FindContainers(names ...string) (*Containers, error) {
 	own, _ := os.Executable()
 	own, _ = filepath.EvalSymlinks(own)
@@ -58,8 +58,8 @@ func FindContainers(names ...string) (*Containers, error) {
 		"with --address or FNCTL_ADDRESS", strings.Join(names, ", "))
 }
 
-// exitNotRun is the exit code of a container runtime that started no container. The codes 126 and 127 mean that the
-// program of the image did not start.
+// exitNotRun is the exit code of a container runtime that could not start the container. The codes 126 and 127 mean
+// that the program in the container did not start.
 const exitNotRun = 125
 
 // Evaluate implements [pipeline.Evaluator].
@@ -88,7 +88,7 @@ func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeli
 	return resp, err
 }
 
-// runArguments returns the runtime's arguments for a function.
+// runArguments returns the arguments of the container runtime that run the function of an image.
 func (c *Containers) runArguments(image string) []string {
 	args := []string{"run", "--rm", "-i", "--user", "65534:65534"}
 	if c.Network == nil || c.Network(image) != nil {

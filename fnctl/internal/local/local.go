@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local runs programs of this machine as functions.
+// Package local runs functions on this machine without a function runner: programs, and images in containers.
 package local
 
 import (
@@ -25,14 +25,16 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// waitForInput is the maximum time for which children of an exited program may hold its standard input open.
+// waitForInput is the maximum time for which child processes of an exited program may keep its standard input open.
 const waitForInput = time.Second
 
-// Evaluator runs functions that are programs, and passes images to Images.
+// Evaluator runs functions that are programs of this machine. It passes functions that are images to the field
+// Images.
 type Evaluator struct {
 	// Images evaluates functions that are images. It may be nil if no function is an image.
 	Images pipeline.Evaluator
-	// ImageProgram is a program that replaces all images. Empty means that Images evaluates them.
+	// ImageProgram is a program of this machine that runs instead of every image. Empty means that Images evaluates
+	// images.
 	ImageProgram string
 	// Environment is the environment of the programs, as KEY=VALUE.
 	Environment []string
@@ -52,7 +54,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	return e.execute(ctx, req.Exec, command, req.ResourceList)
 }
 
-// execute runs the command of a function. Errors contain the function's name.
+// execute runs a program as a function, with the ResourceList list as standard input. name is the function's name
+// for errors.
 func (e *Evaluator) execute(
 	ctx context.Context, name string, command []string, list []byte,
 ) (pipeline.Response, error) {
@@ -76,8 +79,8 @@ func (e *Evaluator) execute(
 	}
 }
 
-// runProgram runs a program and reads its output until every process has closed it, because truncated output must not
-// count as complete. It stops the program when ctx expires.
+// runProgram runs a program and reads its output until the program and all of its child processes have closed it,
+// because truncated output must not count as complete. It stops the program when ctx expires.
 func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	var copying sync.WaitGroup
 	var ends []*os.File
@@ -122,7 +125,8 @@ func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	}
 }
 
-// programFailure returns the error of a failed program in the form of a gateway's errors.
+// programFailure returns the error of a failed program in the form of a gateway's errors, so that both are shown in
+// the same way.
 func programFailure(name string, exited *exec.ExitError, resp pipeline.Response) error {
 	details := &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: int32(exited.ExitCode()), //nolint:gosec // small
@@ -141,7 +145,8 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 	return &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
 }
 
-// limitedBuffer is a buffer that calls full when output exceeds its limit.
+// limitedBuffer is a buffer for the output of a program. It calls full, which stops the program, when the output
+// exceeds the limit.
 type limitedBuffer struct {
 	buf   bytes.Buffer
 	limit int

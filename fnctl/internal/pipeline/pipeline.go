@@ -26,14 +26,14 @@ type Evaluator interface {
 
 // Request is the input of an evaluation.
 type Request struct {
-	// Image and Tag name the function as in the Kptfile.
+	// Image and Tag identify the function's image, as in the Kptfile.
 	Image, Tag string
 	// Exec is a program of this machine with its arguments, instead of an image.
 	Exec string
 	// ResourceList is the function's input, as YAML.
 	ResourceList []byte
-	// Waiting shows the user the reason for which the evaluation waits, if any. Evaluators must not call it after they
-	// return.
+	// Waiting is a callback of the evaluator. It shows the user the reason for which the function waits, such as the
+	// start of its pod. Evaluators must not call it after they return.
 	Waiting func(what string)
 }
 
@@ -45,7 +45,8 @@ type Response struct {
 	Log []byte
 }
 
-// Observer receives progress, from a single goroutine except for Waiting.
+// Observer receives the progress of a rendering, to show it to the user. All methods except Waiting are called from
+// a single goroutine.
 type Observer interface {
 	// Entered is called for each package before the functions of its pipeline run.
 	Entered(plan *Plan)
@@ -57,11 +58,11 @@ type Observer interface {
 	Finished(call Call, outcome Outcome)
 }
 
-// Outcome describes the end of a function.
+// Outcome is the result of a function's evaluation: its duration, its messages, its log and its error.
 type Outcome struct {
-	// Elapsed is the time that the evaluation took, measured by the client.
+	// Elapsed is the duration of the evaluation, as the client measured it.
 	Elapsed time.Duration
-	// Results are the function's reports about resources.
+	// Results are the messages of the function about resources, such as warnings.
 	Results []result.Record
 	// Log is the function's standard error.
 	Log []byte
@@ -75,24 +76,26 @@ type Outcome struct {
 type Renderer struct {
 	Evaluator Evaluator
 	Observer  Observer
-	// Timeout bounds each evaluation. 0 means no bound.
+	// Timeout is the maximum duration of each evaluation. 0 means no limit.
 	Timeout time.Duration
 	// Jobs is the maximum number of packages that are rendered concurrently. 0 means 1.
 	Jobs int
-	// Files encodes resources as files, by path, for [Step.Changes]. If it is nil, Step.Changes is nil.
+	// Files returns the files that contain the given resources, by path. It serves to compute [Step.Changes], which is
+	// nil if Files is nil.
 	Files func([]*yaml.RNode) (map[string][]byte, error)
 }
 
 // Rendering is the result of a plan.
 type Rendering struct {
-	// Resources are the resources of all packages. After an error, they contain neither changes of the failed
-	// function nor packages that were not reached.
+	// Resources are the resources of all packages. After an error, they contain no changes of the failed function, and
+	// no resources of packages that the rendering did not reach.
 	Resources []*yaml.RNode
-	// Mutations and Validations are the steps up to the end of the rendering, in order.
+	// Mutations and Validations are the mutators and validators that ran, in order. After an error, the failed
+	// function is the last.
 	Mutations, Validations []Step
 }
 
-// Step is a function that ran, or that could not be run.
+// Step is a function of a rendering that ran, or that could not run, with its outcome.
 type Step struct {
 	Call    Call
 	Outcome Outcome
@@ -100,5 +103,5 @@ type Step struct {
 	Changes []pkgtree.Change
 }
 
-// Steps returns all steps, mutators first.
+// Steps returns all functions that ran, mutators first.
 func (r *Rendering) Steps() []Step { return slices.Concat(r.Mutations, r.Validations) }

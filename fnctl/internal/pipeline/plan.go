@@ -30,12 +30,13 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places contains the annotations with the place of each resource before a mutator ran. The key is a number that
-	// an annotation of the resource contains. It is nil for a validator.
+	// places contains the file annotations of each resource before a mutator ran. The key is the resource's number,
+	// which another annotation contains. It is nil for a validator.
 	places map[string]map[string]string
 }
 
-// isSelective reports whether the function gets only some of the resources.
+// isSelective reports whether the function receives only some of the resources, because it has selectors or
+// exclusions.
 func (c Call) isSelective() bool {
 	return len(c.Function.Selectors) > 0 || len(c.Function.Exclude) > 0
 }
@@ -49,10 +50,10 @@ func (p *Plan) Packages() int {
 	return n
 }
 
-// ImageTag is an image and its separate tag or constraint, as a Kptfile names them.
+// ImageTag is an image and its separate tag or version constraint, as in a Kptfile.
 type ImageTag struct{ Image, Tag string }
 
-// Images returns the images of a plan, in order, each once.
+// Images returns the distinct images of a plan's functions, in the order in which the functions run.
 func (p *Plan) Images() []ImageTag {
 	var images []ImageTag
 	add := func(image ImageTag) {
@@ -71,15 +72,15 @@ func (p *Plan) Images() []ImageTag {
 	return images
 }
 
-// Options are the user's permissions and preferences.
+// Options are the user's permissions and preferences for a rendering.
 type Options struct {
-	// AllowExec permits programs of this machine as functions.
+	// AllowExec permits functions that are programs of this machine. They run without a sandbox.
 	AllowExec bool
-	// ImagePrefix is put before images without a slash. If it is empty, the gateway uses its own.
+	// ImagePrefix is prepended to images without a slash. If it is empty, the gateway prepends its own prefix.
 	ImagePrefix string
 }
 
-// PlanError is an error of a function whose package cannot be planned.
+// PlanError reports a function that cannot run, before any function of the rendering has run.
 type PlanError struct {
 	// Call is the function that cannot run.
 	Call Call
@@ -92,7 +93,8 @@ func (e *PlanError) Error() string { return e.Err.Error() }
 
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// Rendering returns a rendering whose only step is the function that cannot run.
+// Rendering returns a rendering whose only step is the function that cannot run, so that reports contain this
+// function.
 func (e *PlanError) Rendering() *Rendering {
 	step := []Step{{Call: e.Call, Outcome: Outcome{Err: e.Err}}}
 	if e.IsValidator {
@@ -101,9 +103,9 @@ func (e *PlanError) Rendering() *Rendering {
 	return &Rendering{Mutations: step}
 }
 
-// NewPlan determines the functions to run for a package. It reports every error that can be found without running a
-// function. The error is a [kptfile.FieldError] for an invalid field, and a [PlanError] for a function that cannot
-// run.
+// NewPlan determines the functions to run for a package and the packages inside it. It reports every error that can
+// be found without running a function. The error is a [kptfile.FieldError] for an invalid field, and a [PlanError]
+// for a function that cannot run.
 func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	plan := &Plan{Package: pkg}
 	for _, sub := range pkg.Subpackages {
@@ -127,8 +129,8 @@ func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	return plan, nil
 }
 
-// unplannedError returns an error about a package's resources as a [PlanError] of the package's first function. It
-// returns err if the package has no functions.
+// unplannedError converts an error about a package's resources to a [PlanError] of the package's first function,
+// because reports list errors by function. It returns err if the package has no functions.
 func unplannedError(pkg *pkgtree.Package, err error) error {
 	p := pkg.Kptfile.Pipeline
 	for _, f := range slices.Concat(p.Mutators, p.Validators) {
@@ -156,8 +158,8 @@ func (o Options) newCalls(pkg *pkgtree.Package, list string, functions []kptfile
 	return calls, nil
 }
 
-// NewCall prepares a function of a package. It reports an invalid field as a [kptfile.FieldError]
-// without a file.
+// NewCall checks that a function of a package can run, and reads its configuration. It reports an invalid field as
+// a [kptfile.FieldError]. Callers must set the file of this error.
 func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error) {
 	if f.Exec != "" && !o.AllowExec {
 		return Call{}, &kptfile.FieldError{
@@ -173,7 +175,7 @@ func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error)
 	return Call{Package: pkg, Function: f, Config: config}, nil
 }
 
-// FullName returns an image with the prefix, if it has no repository of its own.
+// FullName returns an image with the prefix of the user, unless the image's name contains a slash.
 func (o Options) FullName(image string) string {
 	if o.ImagePrefix == "" || image == "" || strings.Contains(image, "/") {
 		return image

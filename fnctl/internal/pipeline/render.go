@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Render runs the functions of a plan and of the plans inside it. It stops at the first error, and returns the error
-// with the rendering up to the failed function.
+// Render runs the functions of a plan and of the plans inside it. It stops at the first error. It then returns the
+// error together with the rendering up to the failed function.
 func (r *Renderer) Render(ctx context.Context, plan *Plan) (*Rendering, error) {
 	if !plan.Package.Kptfile.ParentsFirst {
 		return r.innerFirst(ctx, plan)
@@ -28,9 +28,9 @@ type run struct {
 	result *Rendering
 }
 
-// outerFirst renders a package and then the packages inside it, level by level. Each package receives its own
-// resources and the resources of the packages inside it. Packages run in sequence, because functions may move
-// resources to another package.
+// outerFirst renders outer packages before the packages inside them, as the Kptfile requests (ParentsFirst). The
+// functions of a package receive its own resources and the resources of the packages inside it. Packages run in
+// sequence, because functions may move resources to another package.
 func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error) {
 	levels := root.byLevel()
 	own := make(map[string][]*yaml.RNode, len(levels)) // keys are labels of packages
@@ -53,7 +53,7 @@ func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error)
 	return all, failed
 }
 
-// byLevel returns the plan and the plans inside it, outer packages first.
+// byLevel returns the plan and all plans inside it, in breadth-first order: outer packages first.
 func (p *Plan) byLevel() []*Plan {
 	levels := []*Plan{p}
 	for i := 0; i < len(levels); i++ {
@@ -62,7 +62,7 @@ func (p *Plan) byLevel() []*Plan {
 	return levels
 }
 
-// inDepth returns the plan and the plans inside it, each followed by the plans inside that plan.
+// inDepth returns the plan and all plans inside it, in depth-first order.
 func (p *Plan) inDepth() []*Plan {
 	plans := []*Plan{p}
 	for _, sub := range p.Subpackages {
@@ -71,7 +71,8 @@ func (p *Plan) inDepth() []*Plan {
 	return plans
 }
 
-// gatherResources returns the resources of a package and of the packages inside it.
+// gatherResources returns the resources of a package and of the packages inside it, as the input of the package's
+// functions. own contains the resources of each package.
 func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, plan := range p.inDepth() {
@@ -80,8 +81,8 @@ func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatterResources is the inverse of gatherResources: it stores each resource in own by its package. Resources of
-// unknown packages belong to the plan's package.
+// scatterResources is the inverse of gatherResources: it distributes the output of the package's functions to the
+// packages in own. Resources of unknown packages belong to the plan's package.
 func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil
@@ -95,7 +96,8 @@ func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.
 	}
 }
 
-// runPipeline runs a package's own functions on resources.
+// runPipeline runs the functions of a single package on resources, and returns the resources after the last
+// function.
 func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	r.Observer.Entered(plan)
 	before, err := r.encodeFiles(resources) // encode the resources before Mutate annotates them
@@ -123,7 +125,8 @@ func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNo
 	return resources, nil
 }
 
-// encodeFiles encodes resources, if the user wants to see the changes of functions.
+// encodeFiles returns the files that contain the given resources, by path. It returns nil unless the user requested
+// the changes of each function.
 func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, error) {
 	if r.Files == nil {
 		return nil, nil
@@ -131,8 +134,8 @@ func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, erro
 	return r.Files(resources)
 }
 
-// changedFiles returns the files that a function changed in its package and in the packages inside it. It also
-// returns all files after the change.
+// changedFiles compares the files before and after a function. It returns the files that the function changed, and
+// all files after the change.
 func (r *Renderer) changedFiles(before map[string][]byte, output []*yaml.RNode) (
 	changes []pkgtree.Change, after map[string][]byte, err error,
 ) {

@@ -14,12 +14,12 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// kustomizations are files that are resources by convention, although they may lack apiVersion,
+// kustomizations lists the names of kustomize's files. They count as resources, although they may lack apiVersion,
 // kind and name.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// CheckInput returns an error for the first resource that cannot be passed to functions. It is called before any
-// function runs.
+// CheckInput returns an error for the first resource that functions cannot process, such as a resource without a
+// name. It is called before any function runs.
 func CheckInput(resources []*yaml.RNode) error {
 	if err := checkResources(resources); err != nil {
 		return fmt.Errorf("%w; if a file is no resource, name it in .krmignore", err)
@@ -27,8 +27,8 @@ func CheckInput(resources []*yaml.RNode) error {
 	return checkPlaces(resources, inputPlaces)
 }
 
-// checkResources reports the first item that is not a valid resource, because functions may rely on apiVersion, kind
-// and name.
+// checkResources returns an error for the first resource without apiVersion, kind or name, because functions may
+// rely on these fields.
 func checkResources(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		file, _ := pkgtree.File(r)
@@ -49,7 +49,7 @@ func checkResources(resources []*yaml.RNode) error {
 	return nil
 }
 
-// inFile returns a phrase with the file of a resource. It is empty if the file is unknown.
+// inFile returns a phrase with the file of a resource, such as " in web.yaml". It is empty if the file is unknown.
 func inFile(file string) string {
 	if file == "" {
 		return ""
@@ -70,7 +70,8 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		(r.GetApiVersion() == "" && r.GetKind() == "Kustomization")
 }
 
-// wording contains the formats of the errors about places.
+// wording contains the formats of two errors: a resource's file is outside of the package, or two resources have
+// the same file and index. The texts for the input and for the output of functions differ.
 type wording struct{ outside, twice string }
 
 var (
@@ -84,7 +85,8 @@ var (
 	}
 )
 
-// checkPlaces reports resources outside of their package, and pairs of resources in the same place.
+// checkPlaces returns an error for a resource whose file is outside of its package, and for two resources with the
+// same file and index.
 func checkPlaces(resources []*yaml.RNode, words wording) error {
 	type place struct{ pkg, file, index string }
 	taken := map[place]bool{}

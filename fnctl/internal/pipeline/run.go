@@ -19,7 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// OutputError reports an invalid output of a function.
+// OutputError reports that a function succeeded but its output cannot be used, such as output without a
+// ResourceList.
 type OutputError struct {
 	Image string
 	Err   error
@@ -31,7 +32,8 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// runCall evaluates a function on resources, and returns the resources of its output.
+// runCall evaluates a function on resources, and reports the start and the end to the observer. It returns the
+// resources of the function's output.
 func (r *Renderer) runCall(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	r.Observer.Started(call, len(resources))
 	var outcome Outcome
@@ -41,8 +43,8 @@ func (r *Renderer) runCall(ctx context.Context, call Call, resources []*yaml.RNo
 	return output, Step{Call: call, Outcome: outcome}, err
 }
 
-// evaluateCall evaluates a function on resources and records the outcome. As in kpt, kyaml's filter encodes the
-// ResourceList, and restores comments and the order of fields in the function's output.
+// evaluateCall evaluates a function on resources and stores the function's log and results in outcome. As in kpt,
+// kyaml's filter encodes the ResourceList, and restores comments and the order of fields in the function's output.
 func (r *Renderer) evaluateCall(ctx context.Context, call Call, resources []*yaml.RNode,
 	outcome *Outcome,
 ) ([]*yaml.RNode, error) {
@@ -79,7 +81,7 @@ func (r *Renderer) evaluateCall(ctx context.Context, call Call, resources []*yam
 	return output, nil
 }
 
-// callEvaluator sends a ResourceList to the function and receives its output.
+// callEvaluator reads a ResourceList from in, passes it to the function, and writes the function's output to out.
 func (r *Renderer) callEvaluator(ctx context.Context, call Call, in io.Reader, out io.Writer, outcome *Outcome) error {
 	list, err := io.ReadAll(in)
 	if err != nil {
@@ -108,11 +110,11 @@ func (r *Renderer) callEvaluator(ctx context.Context, call Call, in io.Reader, o
 	return err
 }
 
-// maxQuoted is the maximum length of a quotation of an output, in bytes.
+// maxQuoted is the maximum number of bytes of a function's output that an error quotes.
 const maxQuoted = 40
 
-// explainOutput returns the reason why kyaml cannot read an output. Usually, the function wrote log messages to
-// standard output.
+// explainOutput returns the reason why kyaml cannot read a function's output, as text for users. Usually, the
+// function wrote log messages to standard output.
 func explainOutput(output []byte, err error) error {
 	var node yaml.Node
 	if yaml.Unmarshal(output, &node) == nil && len(node.Content) > 0 && node.Content[0].Kind == yaml.MappingNode {
@@ -122,9 +124,9 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// checkOutput adds a function's output to the call's package if the output is valid. A resource has an old and a new
-// annotation for its place, and functions with old SDKs change only the old annotation. As in kpt, the annotation
-// that a mutator changed determines the place.
+// checkOutput checks a function's output, and assigns new resources to the package of the call. A resource has an
+// old and a new annotation for its file, and functions with old SDKs change only the old annotation. As in kpt, the
+// annotation that a mutator changed is effective.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
@@ -140,9 +142,9 @@ func (c Call) checkOutput(output []*yaml.RNode) error {
 	return checkResources(output)
 }
 
-// Mutate runs a function on the resources that it selects. It returns all resources, including the function's
-// changes. While the function runs, the given resources carry additional annotations. After an error, they are
-// unchanged.
+// Mutate runs a function on the resources that its selectors match. It returns all resources, including the changes
+// of the function. While the function runs, the given resources carry additional annotations. After an error, they
+// are unchanged.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	call.updateConfig(resources)
 	if !call.isSelective() {
@@ -161,7 +163,8 @@ func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNod
 	return merged, step, clearIDs(merged)
 }
 
-// runMutator records the places of the resources for [Call.checkOutput], and then runs a function on all resources.
+// runMutator runs a function on all given resources. It first stores their file annotations, which
+// [Call.checkOutput] compares with the function's output.
 func (r *Renderer) runMutator(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	var err error
 	if call.places, err = kio.PreprocessResourcesForInternalAnnotationMigration(resources); err != nil {
@@ -171,7 +174,8 @@ func (r *Renderer) runMutator(ctx context.Context, call Call, resources []*yaml.
 	return r.runCall(ctx, call, resources)
 }
 
-// Validate runs a function on copies of the resources that it selects.
+// Validate runs a function on copies of the resources that its selectors match, because the changes of a validator
+// are ignored.
 func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RNode) (Step, error) {
 	call.updateConfig(resources)
 	selected := call.selectResources(resources)
@@ -183,7 +187,7 @@ func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RN
 	return step, err
 }
 
-// InputError reports resources that cannot be passed to functions.
+// InputError reports resources that cannot be encoded as the input of a function.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string {

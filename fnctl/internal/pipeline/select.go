@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// idAnnotation identifies a selected resource until its function has returned. The key is kpt's, because functions
-// preserve that annotation.
+// idAnnotation identifies a resource while a function runs, so that the function's output can be merged with the
+// resources that were not selected. kpt uses the same annotation key, which functions preserve.
 const idAnnotation = "internal.config.kubernetes.io/kpt-resource-id"
 
 func setIDs(resources []*yaml.RNode) error {
@@ -37,8 +37,8 @@ func resourceID(resource *yaml.RNode) string {
 	return resource.GetAnnotations()[idAnnotation]
 }
 
-// selectResources returns the input of a function: the resources that match any selector, without those
-// matching any exclusion. An exclusion that names no property excludes nothing.
+// selectResources returns the input of a function: the resources that match any selector and no exclusion. An
+// exclusion without properties excludes no resource.
 func (c Call) selectResources(resources []*yaml.RNode) []*yaml.RNode {
 	f := c.Function
 	var selected []*yaml.RNode
@@ -75,8 +75,8 @@ func matchAll(want, have map[string]string) bool {
 	return true
 }
 
-// mergeOutput returns the resources after the function. A selected resource is replaced by the output with the same
-// id, or removed if the output lacks the id. New resources are appended.
+// mergeOutput returns all resources after a function that received only the selected resources. A selected resource
+// is replaced by the output with the same id, or removed if the output lacks the id. New resources are appended.
 func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	isSelected := map[string]bool{}
 	for _, r := range selected {
@@ -85,7 +85,7 @@ func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	changed := map[string]*yaml.RNode{}
 	var added []*yaml.RNode
 	for _, r := range output {
-		// A second resource with the same id is a copy that the function made.
+		// A function may copy a resource together with its id. The second resource with an id is new.
 		if _, again := changed[resourceID(r)]; isSelected[resourceID(r)] && !again {
 			changed[resourceID(r)] = r
 		} else {

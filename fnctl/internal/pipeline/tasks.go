@@ -10,12 +10,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// task renders a package, after the packages inside it. As an [Observer], it stores the events of its functions until
-// all preceding packages were shown.
+// task renders a package, after the packages inside it and concurrently with other packages. As an [Observer], it
+// stores the events of its functions until all preceding packages were shown, so that the display has a fixed
+// order.
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the task's position in a serial rendering. first is the smallest index of the tasks inside it.
+	// index is the task's position in the order of a serial rendering. first is the smallest index of this task and of
+	// the tasks inside it.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -25,12 +27,12 @@ type task struct {
 	err    error
 
 	mu sync.Mutex
-	// live is the observer that shows a function of this task. It is nil while no function of this task is shown.
+	// live is the observer that currently shows a running function of this task, or nil.
 	live           Observer
 	started, shown int
 }
 
-// newTasks returns the tasks of a plan in the order of a serial rendering: innermost packages first.
+// newTasks returns a task for each package of a plan, in the order of a serial rendering: innermost packages first.
 func newTasks(plan *Plan) []*task {
 	var tasks []*task
 	var add func(*Plan) *task
@@ -50,8 +52,9 @@ func newTasks(plan *Plan) []*task {
 	return tasks
 }
 
-// innerFirst renders the packages inside a package before the package, which receives the resources of all of them.
-// Up to r.Jobs packages run concurrently, but events and results have the order of a serial rendering.
+// innerFirst renders the packages inside a package before the package itself, whose functions receive the resources
+// of all of them. Up to r.Jobs packages run concurrently, but events and results have the order of a serial
+// rendering.
 func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
 	tasks := newTasks(plan)
 	if r.Jobs > 1 {
@@ -76,7 +79,8 @@ func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, erro
 	return rendering, nil
 }
 
-// renderPackage runs the functions of the task's package.
+// renderPackage runs the functions of the task's package on its resources and on the output of the packages inside
+// it.
 func (t *task) renderPackage(ctx context.Context, r *Renderer) {
 	resources := slices.Clone(t.plan.Package.Resources)
 	for _, sub := range t.subs {
@@ -85,8 +89,8 @@ func (t *task) renderPackage(ctx context.Context, r *Renderer) {
 	t.output, t.err = (&run{Renderer: r, result: &t.result}).runPipeline(ctx, t.plan, resources)
 }
 
-// startTasks runs the tasks concurrently. If a task fails, it skips later tasks, because a serial rendering would not
-// reach them. The function stop cancels all tasks and waits for them.
+// startTasks runs the tasks concurrently. If a task fails, later tasks are skipped, because a serial rendering
+// would not reach them. Callers must call stop, which cancels all tasks and waits for them.
 func (r *Renderer) startTasks(ctx context.Context, tasks []*task) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	slots := make(chan struct{}, r.Jobs)
@@ -126,15 +130,15 @@ func (r *Renderer) startTasks(ctx context.Context, tasks []*task) (stop func()) 
 	}
 }
 
-// replayEvents passes the events of a task to observer until the task is done.
+// replayEvents passes the stored events of a task to observer, and then each new event until the task is done.
 func (t *task) replayEvents(observer Observer) {
 	for event := range t.events {
 		event(observer)
 	}
 }
 
-// resourcesUpTo returns the resources of the package and of the packages inside it, as after a serial rendering that
-// failed at the task with this index. It omits packages that the serial rendering would not reach.
+// resourcesUpTo returns the resources of the task's package and of the packages inside it, as after a serial
+// rendering that failed at the task with this index. It omits packages that the serial rendering would not reach.
 func (t *task) resourcesUpTo(index int) []*yaml.RNode {
 	if t.index <= index {
 		return t.output
@@ -170,7 +174,7 @@ func (t *task) Finished(call Call, outcome Outcome) {
 	}
 }
 
-// setLive records the observer that shows a function of this task. It is nil if no function is shown.
+// setLive stores the observer that shows a running function of this task. It is nil if no function is shown.
 func (t *task) setLive(live Observer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +183,8 @@ func (t *task) setLive(live Observer) {
 	}
 }
 
-// Waiting implements [Observer]. It does nothing unless an observer shows the running function.
+// Waiting implements [Observer]. It drops the event unless an observer currently shows the running function,
+// because the reason for waiting would be out of date later.
 func (t *task) Waiting(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,8 +33,8 @@ func (c Change) Kind() string {
 	return "changed"
 }
 
-// Changes returns the changes of the tree's files, sorted by path, if the given resources replace the original
-// resources.
+// Changes returns the changes of the tree's files if the given resources replace the resources that were read,
+// sorted by path.
 func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	after, err := t.Files(resources)
 	if err != nil {
@@ -47,7 +47,8 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	return Diff(before, after), nil
 }
 
-// Diff returns the files that differ, sorted by path.
+// Diff compares the contents of two sets of files, which are keyed by path, and returns the differences, sorted by
+// path.
 func Diff(before, after map[string][]byte) []Change {
 	var changes []Change
 	for path, data := range after {
@@ -92,7 +93,7 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	return files, nil
 }
 
-// endLines converts data to Windows line endings if all lines of the original file have them.
+// endLines returns data with Windows line ends if all lines of the original content before have Windows line ends.
 func endLines(data, before []byte) []byte {
 	ends := bytes.Count(before, []byte("\r\n"))
 	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {
@@ -101,8 +102,8 @@ func endLines(data, before []byte) []byte {
 	return bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 }
 
-// Original returns copies of a file's resources as they were read, by the file's path relative to
-// the tree's root.
+// Original returns copies of a file's resources as they were read, before any function changed them. The path is
+// relative to the tree's root.
 func (t *Tree) Original(file string) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, r := range t.files[file].resources {

@@ -21,18 +21,19 @@ import (
 )
 
 const (
-	// maxFileBytes is the maximum size of a file. A package from elsewhere must not exhaust the memory of this machine.
+	// maxFileBytes is the maximum size of a file, because an untrusted package must not exhaust the memory of this
+	// machine.
 	maxFileBytes = 64 << 20
-	// maxPackageBytes is the maximum size of all files of a package together.
+	// maxPackageBytes is the maximum size of all files of a package together, for the same reason as maxFileBytes.
 	maxPackageBytes = 256 << 20
 )
 
-// disk reads regular files below a directory through the directory's descriptor. It rejects pipes, devices and links
-// that leave the directory before it reads from them.
+// disk reads regular files below a directory, which may be untrusted. It rejects pipes, devices and links that
+// leave the directory before it reads from them.
 type disk struct {
 	dir  string
 	root *os.Root
-	// left is the remaining number of bytes that may be read, starting at maxPackageBytes.
+	// left is the number of bytes that may still be read from all files together. It starts at maxPackageBytes.
 	left int64
 }
 
@@ -44,7 +45,8 @@ func openDisk(dir string) (*disk, error) {
 	return &disk{dir: dir, root: root, left: maxPackageBytes}, nil
 }
 
-// ReadInside returns the content of a regular file. The name is relative to dir, and links must not leave dir.
+// ReadInside returns the content of a regular file below dir. It rejects links that leave dir. The name is relative
+// to dir.
 func ReadInside(dir, name string) ([]byte, error) {
 	d, err := openDisk(dir)
 	if err != nil {
@@ -75,7 +77,7 @@ func (d *disk) read(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s has more than %d MiB", d.displayPath(name), maxFileBytes>>20)
 }
 
-// open opens a regular file for reading. It never waits for the other end of a pipe.
+// open opens a regular file for reading. It rejects a pipe, and never waits for a writer of the pipe.
 func (d *disk) open(name string) (*os.File, error) {
 	info, err := d.root.Stat(name)
 	if err != nil {
@@ -113,7 +115,7 @@ func (d *disk) explainOpen(name string, err error) error {
 	return fmt.Errorf("%s is %w", d.displayPath(name), err)
 }
 
-// displayPath returns a path as the user would write it.
+// displayPath returns the path of a file for messages. It begins with the directory as the user wrote it.
 func (d *disk) displayPath(name string) string {
 	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
 }
@@ -143,23 +145,24 @@ func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	return found, err
 }
 
-// isResourceFile reports whether kpt reads a file of this name.
+// isResourceFile reports whether kpt reads resources from a file of this name: a Kptfile, YAML or JSON.
 func isResourceFile(file string) bool {
 	return path.Base(file) == kptfile.FileName || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
 }
 
-// kyamlDisk adapts a disk to kyaml, which requires absolute paths. It implements the methods that kyaml calls to list
-// files.
+// kyamlDisk adapts a disk to the file system interface of kyaml, which requires absolute paths. It implements only
+// the methods that kyaml calls to list files.
 type kyamlDisk struct {
 	filesys.FileSystem
 
 	disk *disk
 }
 
-// absolutePath returns the absolute path of a file for kyaml.
+// absolutePath converts a path below the directory to an absolute path for kyaml, as if the directory were the
+// root.
 func absolutePath(name string) string { return path.Join("/", name) }
 
-// relativeOf is the inverse of absolutePath.
+// relativeOf is the inverse of absolutePath: it returns the path relative to the directory.
 func relativeOf(file string) string {
 	return path.Join(".", strings.TrimPrefix(filepath.ToSlash(file), "/"))
 }
@@ -169,7 +172,7 @@ func (k kyamlDisk) CleanedAbs(file string) (filesys.ConfirmedDir, string, error)
 	return filesys.ConfirmedDir(file), "", nil
 }
 
-// Exists implements filesys.FileSystem. A dangling link exists, too.
+// Exists implements filesys.FileSystem. A link exists even if its target does not.
 func (k kyamlDisk) Exists(file string) bool {
 	_, err := k.disk.root.Lstat(relativeOf(file))
 	return err == nil

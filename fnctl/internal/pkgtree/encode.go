@@ -18,26 +18,28 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Functions made with old SDKs use only these names for a resource's place.
+// Annotations for the file, the index and the id of a resource in old SDKs of functions. Current SDKs use the names
+// in package kioutil.
 const (
 	oldPathAnnotation  = "config.kubernetes.io/path"
 	oldIndexAnnotation = "config.kubernetes.io/index"
 	oldIDAnnotation    = "config.k8s.io/id"
 )
 
-// bookkeeping are the annotations that accompany resources through functions. They do not belong to the user and are
-// never written to files.
+// bookkeeping lists the annotations by which functions receive the file, the package and the number of a resource.
+// They do not belong to the user and are never written to files.
 var bookkeeping = []string{
 	PackageAnnotation,
 	kioutil.PathAnnotation, oldPathAnnotation,
 	kioutil.IndexAnnotation, oldIndexAnnotation,
 	kioutil.IdAnnotation, oldIDAnnotation,
 	kioutil.SeqIndentAnnotation,
-	// A failed function leaves this annotation behind.
+	// kyaml removes this annotation only after a successful function.
 	migrationAnnotation,
 }
 
-// migrationAnnotation contains the number that kyaml assigns to a resource. Kyaml does not export the key.
+// migrationAnnotation is the annotation with the number that kyaml assigns to a resource while a function runs.
+// kyaml does not export its key.
 const migrationAnnotation = "internal.config.kubernetes.io/annotations-migration-resource-id"
 
 // groupByFile groups resources by file, ordered by index. As in kpt, a resource without an index gets the highest
@@ -77,7 +79,8 @@ func positionOf(resource *yaml.RNode) int {
 	return -1
 }
 
-// encode returns the content of a file with the given resources, and with the comments at their original positions.
+// encode returns the content of a file with the given resources. comments are the documents of the original file
+// without resources. They keep their positions.
 func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, error) {
 	if len(comments) == 0 {
 		return encodeAll(path, resources...)
@@ -107,7 +110,7 @@ func encodeAll(path string, resources ...*yaml.RNode) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Strip removes all bookkeeping from a copy of a resource, and returns the copy.
+// Strip returns a copy of a resource without the bookkeeping annotations, which do not belong to the user.
 func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 	resource = resource.Copy()
 	for _, a := range bookkeeping {
@@ -118,11 +121,11 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 	return resource, yaml.ClearEmptyAnnotations(resource)
 }
 
-// WriteList writes resources as a ResourceList. The annotations of each resource contain its path relative to the
-// tree's root.
+// WriteList writes resources as a ResourceList. Annotations of each resource contain the path of its file, relative
+// to the tree's root.
 func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
 
-// WriteListFor is WriteList with the configuration of a function, which may be nil.
+// WriteListFor is WriteList with the configuration of a function as functionConfig. The configuration may be nil.
 func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) error {
 	placed := make([]*yaml.RNode, 0, len(resources))
 	for _, r := range resources {
@@ -145,7 +148,7 @@ func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) erro
 	}.Write(placed)
 }
 
-// placeInTree makes a resource's path relative to the tree's root.
+// placeInTree makes the annotations with a resource's path relative to the tree's root, instead of its package.
 func placeInTree(r *yaml.RNode) error {
 	if path := FileInTree(r); path != "" {
 		for _, key := range []string{kioutil.PathAnnotation, oldPathAnnotation} {
@@ -162,18 +165,18 @@ func WriteDocuments(w io.Writer, resources []*yaml.RNode) error {
 	return kio.ByteWriter{Writer: w, ClearAnnotations: bookkeeping}.Write(resources)
 }
 
-// separator matches the end of a YAML document, as in kyaml.
+// separator matches the line between two YAML documents, as in kyaml.
 var separator = regexp.MustCompile(`\n---.*\n`)
 
 // comment is a document with comments and no resource, such as a licence at the top of a file.
 // Functions never see it.
 type comment struct {
 	text string
-	// index is the index of the resource after the comment.
+	// index is the index of the resource after the comment, which determines the comment's position.
 	index int
 }
 
-// findComments returns the documents of a file that contain comments and no resource. It returns none for JSON files,
+// findComments returns the YAML documents of a file that contain only comments. It returns none for JSON files,
 // because JSON has no comments.
 func findComments(file string, data []byte) []comment {
 	if path.Ext(file) == ".json" || !bytes.Contains(data, []byte("#")) {

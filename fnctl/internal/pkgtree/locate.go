@@ -26,12 +26,12 @@ func (t *Tree) FileOf(apiVersion, kind, namespace, name string) (file string, in
 
 func matchesAny(want, have string) bool { return want == "" || want == have }
 
-// Has reports whether a file contains resources. The path is relative to the tree's root.
+// Has reports whether the tree contains a file with resources at this path, relative to the tree's root.
 func (t *Tree) Has(file string) bool { return len(t.files[file].resources) > 0 }
 
-// Line returns the line of a field in the original file. index is the position of the field's resource in the file.
-// If the resource lacks the field, Line returns the line of the closest enclosing field that exists. If the file is
-// unknown, Line returns 1.
+// Line returns the line number of a field in the original file, for reports. index is the position of the field's
+// resource in the file. If the resource lacks the field, Line returns the line of the closest enclosing field that
+// exists. If the file is unknown, Line returns 1.
 func (t *Tree) Line(file string, index int, field string) int {
 	decoder := yaml.NewDecoder(bytes.NewReader(t.files[file].data))
 	for {
@@ -49,13 +49,14 @@ func (t *Tree) Line(file string, index int, field string) int {
 	}
 }
 
-// splitField returns the parts of a field's path, such as spec.containers[0].image or spec.containers[name=web].
+// splitField splits a field's path into its parts. The path has a form such as spec.containers[0].image or
+// spec.containers[name=web].
 func splitField(path string) []string {
 	path = strings.NewReplacer("[", ".[", "]", "").Replace(strings.Trim(path, "./"))
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
 }
 
-// lineOf returns the line of a field below a node.
+// lineOf returns the line number of a field below node. parts are the parts of the field's path.
 func lineOf(node *yaml.Node, parts []string) int {
 	if len(parts) == 0 {
 		return node.Line
@@ -78,8 +79,9 @@ func lineOf(node *yaml.Node, parts []string) int {
 	return node.Line
 }
 
-// entryOf returns the entry of a map at the beginning of a path, and the rest of the path. The key may consist of
-// several parts, because keys of annotations contain dots. It returns nil nodes if the map lacks the entry.
+// entryOf returns the entry of the map node that the first parts of a path name, and the remaining parts. The key
+// may consist of several parts, because keys of annotations contain dots. It returns nil nodes if the map lacks the
+// entry.
 func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []string) {
 	for n := 1; n <= len(parts); n++ {
 		for i := 0; i+1 < len(node.Content); i += 2 {
@@ -91,8 +93,8 @@ func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []str
 	return nil, nil, nil
 }
 
-// isItem reports whether the selector selects an item of a list. The selector is an index, or a field's value such as
-// name=web.
+// isItem reports whether a selector in a field's path matches an item of a list. The selector is an index, or a
+// field's value such as name=web.
 func isItem(item *yaml.Node, index int, selector string) bool {
 	key, value, ok := strings.Cut(selector, "=")
 	if !ok {

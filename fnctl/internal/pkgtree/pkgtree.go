@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pkgtree reads a tree of kpt packages from a directory and computes the changes of its
-// files when its resources change.
+// Package pkgtree reads a tree of kpt packages from a directory, and computes the changes of its files when
+// functions change its resources.
 package pkgtree
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// PackageAnnotation names the package of a resource. Functions receive it, as in kpt. It is removed before a resource
-// is written.
+// PackageAnnotation is the annotation with the path of the package to which a resource belongs. Functions receive
+// it, as in kpt. It is removed before a resource is written.
 const PackageAnnotation = "internal.config.kubernetes.io/package-path"
 
 // Package is a package in a [Tree].
 type Package struct {
 	// Path is the package's directory, relative to the tree's root, with slashes. It is "." for the root.
 	Path string
-	// Kptfile is nil if the tree was read without packages.
+	// Kptfile is the package's Kptfile. It is nil if all files were read as a single package, as by [ReadFlat].
 	Kptfile *kptfile.Kptfile
 	// Resources are the resources of the package's own files, without the packages inside it.
 	Resources []*yaml.RNode
@@ -31,18 +31,18 @@ type Package struct {
 	Subpackages []*Package
 }
 
-// Label returns the value of [PackageAnnotation] for the package: its path, as if
-// the root were the root of a file system.
+// Label returns the value of [PackageAnnotation] for the package: its path with a leading slash, such as "/db", or
+// "/" for the root.
 func (p *Package) Label() string {
 	return path.Join("/", p.Path)
 }
 
-// Owns reports whether a resource belongs to the package itself.
+// Owns reports whether a resource belongs to this package, not to a package inside it.
 func (p *Package) Owns(resource *yaml.RNode) bool {
 	return resource.GetAnnotations()[PackageAnnotation] == p.Label()
 }
 
-// Adopt adds resources without a package to this package.
+// Adopt assigns resources without a package, such as resources that a function created, to this package.
 func (p *Package) Adopt(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		if r.GetAnnotations()[PackageAnnotation] != "" {
@@ -55,16 +55,17 @@ func (p *Package) Adopt(resources []*yaml.RNode) error {
 	return nil
 }
 
-// File returns the path of a resource's file, relative to its package, and the resource's position
-// in it. Both may be empty for generated resources. As in kpt, a path that begins with a slash is
-// relative to the package.
+// File returns the path of a resource's file, relative to its package, and the resource's index in the file. Both
+// may be empty for a resource that a function created. As in kpt, a path that begins with a slash is relative to
+// the package.
 func File(resource *yaml.RNode) (file, index string) {
 	// GetFileAnnotations has an error result but never sets it.
 	file, index, _ = kioutil.GetFileAnnotations(resource)
 	return strings.TrimLeft(filepath.ToSlash(file), "/"), index
 }
 
-// KptfileOf returns the Kptfile of the root package. It is nil if resources does not contain the Kptfile.
+// KptfileOf returns the resource that is the Kptfile of the root package. It is nil if the resources do not contain
+// the Kptfile, for example because a function deleted it.
 func KptfileOf(resources []*yaml.RNode) *yaml.RNode {
 	for _, r := range resources {
 		if FileInTree(r) == kptfile.FileName && r.GetKind() == kptfile.FileName {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ReadList reads a ResourceList or YAML documents from a stream. Errors contain the stream's name what, such as
-// standard input. The returned reader contains the function's configuration of a ResourceList.
+// ReadList reads a ResourceList or YAML documents from a stream. what is the name of the stream in errors, such as
+// "standard input". The returned reader contains the functionConfig of the ResourceList.
 func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxPackageBytes+1))
 	switch {
@@ -36,7 +36,7 @@ func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error)
 	return resources, reader, nil
 }
 
-// ReadConfig returns the only resource of a file with the configuration of a function.
+// ReadConfig returns the configuration of a function from a file, which must contain a single resource.
 func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()
@@ -49,11 +49,12 @@ func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 	return resources[0], nil
 }
 
-// parserError matches a syntax error of the YAML library. Lines count from 1.
+// parserError matches a syntax error of the YAML library: the line and the reason. Lines count from 1.
 var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// parseProblem returns the line and the reason for which kyaml cannot read a file. Callers put the error after the
-// file's name. Unlike kyaml's own errors, it never contains the file's content, which may be secret.
+// parseProblem returns the line and the reason for which kyaml cannot read a file, in the form ":3: reason".
+// Callers put the file's name before it. Unlike kyaml's own errors, it never contains the file's content, which may
+// be secret.
 func parseProblem(data []byte) error {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	line := 0 // lines before the document
@@ -80,8 +81,8 @@ func parseProblem(data []byte) error {
 	}
 }
 
-// problemOf returns the line and the reason for which a document cannot be read. The reason is empty if the document
-// can be read.
+// problemOf returns the line and the reason for which kyaml cannot read a YAML document. The reason is empty if
+// kyaml can read the document.
 func problemOf(document string) (line int, reason string) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(document), &node); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// Tree is a tree of packages with the original content of its files.
+// Tree is a tree of packages, with the original contents of its files for a comparison after the rendering.
 type Tree struct {
 	// Root is the package at the tree's root.
 	Root *Package
@@ -27,7 +27,7 @@ type Tree struct {
 	files map[string]file // keys are paths relative to the root
 }
 
-// file is the original content of a file, with a separate copy of its resources.
+// file is the original content of a file, with copies of its resources that functions do not change.
 type file struct {
 	data      []byte
 	resources []*yaml.RNode
@@ -39,7 +39,8 @@ func Read(dir string) (*Tree, error) {
 	return read(dir, func(r *reader) (*Package, error) { return r.readPackage(".") })
 }
 
-// ReadKptfile reads only the Kptfile of a package, for a package whose other files cannot be read.
+// ReadKptfile reads only the Kptfile of a package, to store a failure in it although other files of the package
+// cannot be read.
 func ReadKptfile(dir string) (*Tree, error) {
 	return read(dir, func(r *reader) (*Package, error) {
 		data, err := r.read(kptfile.FileName)
@@ -55,14 +56,16 @@ func ReadKptfile(dir string) (*Tree, error) {
 	})
 }
 
-// ReadFlat reads all resources below dir as a package without a pipeline.
+// ReadFlat reads all resources below dir as a single package without a pipeline. It does not read the pipelines of
+// Kptfiles.
 func ReadFlat(dir string) (*Tree, error) { return readFlat(dir, ".") }
 
 // ReadFile reads the resources of a file as a package without a pipeline. The tree's root is the
 // file's directory.
 func ReadFile(name string) (*Tree, error) { return readFlat(filepath.Dir(name), filepath.Base(name)) }
 
-// readFlat reads the resources below a directory or file of the tree's root.
+// readFlat reads all resources of a file or below a directory, as a single package. name is relative to the tree's
+// root.
 func readFlat(root, name string) (*Tree, error) {
 	return read(root, func(r *reader) (*Package, error) {
 		resources, err := r.readResources(".", name, true)
@@ -84,7 +87,7 @@ func read(dir string, readRoot func(*reader) (*Package, error)) (*Tree, error) {
 	return &Tree{Root: pkg, files: r.files}, nil
 }
 
-// reader collects the files and resources below a directory.
+// reader collects the original contents of the files below a directory while it reads a tree.
 type reader struct {
 	*disk
 
@@ -110,8 +113,8 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 	return pkg, err
 }
 
-// readSubpackages reads the packages directly inside the package at dir, at any depth of directories. As in kpt,
-// .krmignore does not hide packages.
+// readSubpackages reads the packages inside the package at dir, at any depth of directories. Each of them reads the
+// packages inside it. As in kpt, .krmignore does not hide packages.
 func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	var packages []*Package
 	err := fs.WalkDir(r.root.FS(), dir, func(p string, entry fs.DirEntry, err error) error {
@@ -133,7 +136,7 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 		packages = append(packages, pkg)
 		return fs.SkipDir
 	})
-	// As in kpt, the order is that of strings: app-db/web is before app/web.
+	// As in kpt, packages are sorted by their paths as strings: app-db/web is before app/web.
 	slices.SortFunc(packages, func(a, b *Package) int { return strings.Compare(a.Path, b.Path) })
 	return packages, err
 }
@@ -164,7 +167,8 @@ func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNod
 	return all, nil
 }
 
-// parse returns the resources of one file of the package in dir, and keeps a copy of them with the file's bytes.
+// parse returns the resources of a file of the package in dir. It also stores the original content and copies of
+// the resources.
 func (r *reader) parse(dir, name string, data []byte) ([]*yaml.RNode, error) {
 	inPackage := strings.TrimPrefix(name, dir+"/")
 	resources, err := (&kio.ByteReader{

@@ -26,7 +26,8 @@ func Equivalent(before, after []byte) bool {
 	return err == nil && len(old) > 0 && sameResources(old, resources)
 }
 
-// sameResources reports whether resources are equivalent to their originals.
+// sameResources reports whether two lists of resources are equivalent. It ignores annotations that only contain the
+// files of resources.
 func sameResources(before, after []*yaml.RNode) bool {
 	return slices.EqualFunc(before, after, func(b, a *yaml.RNode) bool {
 		b, err := Strip(b)
@@ -39,8 +40,8 @@ func sameResources(before, after []*yaml.RNode) bool {
 	})
 }
 
-// sameNode compares values, the order of fields and comments at the ends of lines. It ignores quotes, indentation and
-// other style, because a function that only decodes and encodes a resource has not changed it.
+// sameNode compares the values, the order of fields, and the comments at the ends of lines. It ignores quotes,
+// indentation and other style, because a function that only decodes and encodes a resource has not changed it.
 func sameNode(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.ShortTag() == b.ShortTag() && sameValue(a, b) &&
 		a.Anchor == b.Anchor && a.LineComment == b.LineComment &&
@@ -52,9 +53,9 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// commentOutline returns the comments on lines of their own, each with the number of values before it. It ignores the
-// node of a comment and repeated comments, because the YAML library assigns a comment to other nodes, or twice,
-// depending on the text around the resource. A ResourceList and a file therefore differ.
+// commentOutline returns the comments on separate lines, each with the number of values before it. The YAML library
+// may assign the same comment to another node, or to two nodes, in a ResourceList and in a file. The outline
+// therefore ignores the nodes of comments, and repeated comments.
 func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0

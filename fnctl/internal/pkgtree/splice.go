@@ -14,9 +14,8 @@ import (
 // statusField is the field of a resource that tools write. All other fields belong to the author.
 const statusField = "status"
 
-// spliceChanges returns a file with a new status. It returns false unless the file has a single resource of which
-// only the status changed. All other bytes of the file stay, so that the author's text is not converted to kyaml's
-// format.
+// spliceChanges replaces only the status in the text of a file, so that the author's text is not converted to
+// kyaml's format. It returns false unless the file has a single resource of which only the status changed.
 func spliceChanges(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
 	if len(before) != 1 || len(after) != 1 || !sameResources(withoutStatus(before[0]), withoutStatus(after[0])) {
 		return nil, false
@@ -37,7 +36,7 @@ func spliceChanges(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
 	return spliced, isStill(spliced, after)
 }
 
-// withoutStatus returns a copy of a resource without its status, as a list.
+// withoutStatus returns a copy of a resource without its status, as a list for sameResources.
 func withoutStatus(r *yaml.RNode) []*yaml.RNode {
 	r = r.Copy()
 	_ = r.PipeE(yaml.FieldClearer{Name: statusField})
@@ -77,7 +76,7 @@ func cutStatus(text string) (head, tail string) {
 	return strings.Join(lines[:end], ""), strings.Join(lines[end:], "")
 }
 
-// lastComments returns the number of lines before the given comments at the end of a file.
+// lastComments returns the number of lines before the comments at the end of a file. comments is their text.
 func lastComments(lines []string, comments string) int {
 	left := 0
 	for line := range strings.Lines(comments) {
@@ -101,7 +100,8 @@ func lastComments(lines []string, comments string) int {
 	return end
 }
 
-// isStill reports whether a file has exactly the given resources.
+// isStill reports whether the content of a file has exactly the resources want. It verifies that spliceChanges
+// changed the text correctly.
 func isStill(data []byte, want []*yaml.RNode) bool {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	got, err := reader.Read()

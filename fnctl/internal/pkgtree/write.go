@@ -69,16 +69,18 @@ func checkCreation(root *os.Root, c Change) error {
 		"written; rename or remove it", c.Path)
 }
 
-// notWritten wraps an error that occurred before the first file was changed.
+// notWritten adds "nothing was written" to an error that occurred before the first file was changed.
 func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing was written", err) }
 
-// staging writes changes in two steps. It first writes the new contents to temporary files next to the files, because
-// that takes time and may fail. It then renames the temporary files to the files.
+// staging writes changes in two steps, so that an error rarely leaves the package half written. It first writes the
+// new contents to temporary files next to their targets, because that takes time and may fail. It then renames the
+// temporary files to their targets.
 type staging struct {
 	root *os.Root
-	// steps are the remaining steps. The deletions run last, so that an interruption loses no content.
+	// steps are the remaining renames of temporary files. deletions run after them, so that an interruption loses no
+	// content.
 	steps, deletions []step
-	// dirs are the directories made for new files, outermost first.
+	// dirs are the directories created for new files, outermost first. They are removed after an error.
 	dirs []string
 }
 
@@ -87,11 +89,11 @@ type step struct {
 	path string // path of the change
 	temp string // file that replaces target, empty for a deletion
 	// target is the file to replace or delete. If path is a symbolic link to a changed file, target is the linked
-	// file, so that the link stays.
+	// file, so that the link is not replaced.
 	target string
 }
 
-// prepareChange checks a change and writes the new content to a temporary file next to its file.
+// prepareChange checks a change and writes the new content to a temporary file next to its target.
 func (s *staging) prepareChange(c Change) error {
 	if err := s.makeDirs(path.Dir(c.Path)); err != nil {
 		return notWritten(err)
@@ -105,7 +107,8 @@ func (s *staging) prepareChange(c Change) error {
 	}
 	target, mode, err := s.targetOf(c)
 	if err == nil {
-		// If fnctl is killed, the temporary file stays behind. Because of its name, nothing reads it as a resource.
+		// If fnctl is killed, the temporary file stays behind. Its name does not end in .yaml, so that no program reads
+		// it as a resource.
 		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
 		s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
 		err = s.write(temp, c.After, mode)
@@ -149,7 +152,7 @@ func (s *staging) resolveLinks(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// makeDirs makes a directory and its missing parents, and records them.
+// makeDirs creates a directory and its missing parents, and stores their names for discardRest.
 func (s *staging) makeDirs(dir string) error {
 	switch _, err := s.root.Stat(dir); {
 	case err == nil:
@@ -200,7 +203,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// describeProgress adds the completed and the remaining steps of commit to its error.
+// describeProgress adds the files that commit changed, and the files that it did not change, to its error.
 func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)
@@ -213,7 +216,7 @@ func (s *staging) describeProgress(done []string, err error) error {
 		strings.Join(left, ", "))
 }
 
-// discardRest removes prepared files that were not committed.
+// discardRest removes temporary files that commit did not rename, and new directories that stayed empty.
 func (s *staging) discardRest() {
 	for _, step := range s.steps {
 		if step.temp != "" {

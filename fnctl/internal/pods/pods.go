@@ -12,9 +12,9 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Is reports whether an image's full name may belong to the image of a call. It ignores the gateway's default prefix.
-// If tag is set, it is a tag or constraint that replaces the image's own tag, and Is accepts every tag of the
-// reference.
+// Is reports whether reference, the full name of an image, may be the image that a user called image. It accepts
+// any prefix of reference, because the gateway may have prepended its default prefix. If tag is set, it is a tag or
+// constraint that replaces the image's own tag, and Is accepts every tag of reference.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := kptfile.CutTag(image)
@@ -25,17 +25,19 @@ func Is(reference, image, tag string) bool {
 	return tag != "" || cmp.Or(own, "latest") == haveTag
 }
 
-// key identifies a pool. It has no digest while the image is being resolved.
+// key identifies a pool of function pods by its image. It has no digest while the gateway is resolving the image's
+// tag.
 type key struct{ reference, digest string }
 
 func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
 
-// Changes selects the rows with new information when a pool changes. The zero Changes is ready to use.
+// Changes selects the table rows to print when a pool changes: only rows that differ from their last version. The
+// zero Changes is ready to use.
 type Changes struct {
 	shown map[key]map[string]Row // inner keys are names of pods
 }
 
-// Of returns the rows to show for a change. A deleted pod is shown once, with the state "Gone".
+// Of returns the rows to print for a change of a pool. A deleted pod is shown once, with the state "Gone".
 func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []Row {
 	if c.shown == nil {
 		c.shown = map[key]map[string]Row{}
@@ -49,7 +51,7 @@ func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []R
 	return nil
 }
 
-// replace stores the rows of a pool, and returns the rows that differ from the previous rows.
+// replace stores the current rows of a pool, and returns the rows that differ from the previously stored rows.
 func (c *Changes) replace(k key, rows []Row) []Row {
 	before, after := c.shown[k], map[string]Row{}
 	var changed []Row
@@ -71,7 +73,8 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	return changed
 }
 
-// withoutTimes returns the row without the age and TTL, which change even if the pod does not.
+// withoutTimes returns the row without the pod's age and remaining lifetime (TTL), which change even if the pod
+// does not.
 func (r Row) withoutTimes() Row {
 	r.Age, r.TTL = "", ""
 	return r

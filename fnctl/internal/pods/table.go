@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Row is a line of the table: a pod, or a pool without pods.
+// Row is a line of the table of function pods: a pod, or a pool without pods.
 type Row struct {
 	Pool, Pod, State, Load, Waiting, Age, TTL, Node, Reason string
 }
@@ -35,7 +35,8 @@ var states = map[podmanagerv1.Pod_State]string{
 	podmanagerv1.Pod_STATE_DELETING: "Deleting",
 }
 
-// Rows returns the current rows of a pool.
+// Rows returns the table rows of a pool of function pods: a row for each pod, or a single row for a pool without
+// pods.
 func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	name, waiting := pool.GetKey().GetReference(), strconv.Itoa(int(pool.GetWaiting()))
 	if len(pool.GetPods()) == 0 {
@@ -59,7 +60,7 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	return rows
 }
 
-// empty returns the state of a pool without pods.
+// empty returns the state of a pool without pods: Resolving, Queued, or an empty string for an idle pool.
 func empty(pool *podmanagerv1.Pool) string {
 	switch {
 	case pool.GetKey().GetDigest() == "":
@@ -70,7 +71,7 @@ func empty(pool *podmanagerv1.Pool) string {
 	return ""
 }
 
-// remainingTTL returns the remaining time until an unused pod expires, as text.
+// remainingTTL returns the time until an unused pod is deleted, as text. It is "in use" for a pod with evaluations.
 func remainingTTL(pod *podmanagerv1.Pod, now time.Time) string {
 	switch {
 	case pod.GetActive() > 0:
@@ -91,16 +92,17 @@ func since(t *timestamppb.Timestamp, now time.Time) string {
 
 // Table formats rows.
 type Table struct {
-	// Wide shows all columns and the reason on one line. Otherwise, a row fits into 80 columns unless the pod's name
-	// is very long, and the reason is on separate lines.
+	// Wide shows all columns, and the reason for a pod's state on the same line. Otherwise, a row fits into 80 columns
+	// unless the pod's name is very long, and the reason is on separate lines.
 	Wide bool
-	// Width is the width of the terminal. Long names of pods and reasons are cut to fit. 0 means no limit.
+	// Width is the width of the terminal. Long pod names and long reasons are cut to fit. 0 means no limit.
 	Width int
 
 	widths []int // widths of the columns, which never shrink
 }
 
-// cells returns the columns of a row, all of which are aligned, and the reason.
+// cells returns the cells of a row that are aligned in columns. It returns the reason for the pod's state
+// separately.
 func (t *Table) cells(r Row) (aligned []string, reason string) {
 	if t.Wide {
 		return []string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node}, r.Reason
@@ -112,10 +114,10 @@ func (t *Table) cells(r Row) (aligned []string, reason string) {
 	return aligned, r.Reason
 }
 
-// Base returns an image's name without registry and directories.
+// Base returns the last part of an image's name, without registry and directories.
 func Base(image string) string { return image[strings.LastIndexByte(image, '/')+1:] }
 
-// Fit makes the columns wide enough for a row.
+// Fit widens the columns of the table so that they can contain a row.
 func (t *Table) Fit(r Row) {
 	cells, _ := t.cells(r)
 	if t.widths == nil {
@@ -126,7 +128,7 @@ func (t *Table) Fit(r Row) {
 	}
 }
 
-// Lines returns a row as lines. Empty cells become dashes.
+// Lines formats a row as lines of the table. Empty cells become dashes.
 func (t *Table) Lines(r Row) []string {
 	t.Fit(r)
 	cells, reason := t.cells(r)
@@ -154,11 +156,12 @@ func (t *Table) Lines(r Row) []string {
 
 const (
 	indent = "    "
-	// maxReasonLines is the maximum number of lines of a reason on a terminal. The wide table shows it whole.
+	// maxReasonLines is the maximum number of lines that a terminal shows of the reason for a pod's state. The wide
+	// table shows the whole reason.
 	maxReasonLines = 3
 )
 
-// reason returns a reason in lines that fit the terminal.
+// reason wraps the reason for a pod's state to lines that fit the terminal.
 func (t *Table) reason(text string) []string {
 	text = ui.OneLine(text)
 	if t.Width == 0 {
@@ -180,7 +183,7 @@ func (t *Table) reason(text string) []string {
 	return lines
 }
 
-// minName is the minimum width of the column with names.
+// minName is the minimum width of the first column, which contains the names of pods.
 const minName = 10
 
 // width returns the width of a column. The first column of a narrow table shrinks so that all columns fit the

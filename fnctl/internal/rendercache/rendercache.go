@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rendercache stores responses of functions of this machine on disk, so that a render runs only functions whose
-// image or input has changed. Any number of processes may share the directory.
+// Package rendercache is the cache of --cache: it stores responses of functions on disk, so that a render runs only
+// functions whose image or input has changed. Any number of processes may share its directory.
 package rendercache
 
 import (
@@ -21,14 +21,15 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
 
-// maxBytes is the maximum size of all entries after a render.
+// maxBytes is the maximum size of the cache on disk after a render: 1 GiB.
 const maxBytes = 1 << 30
 
-// staleAfter is the age at which a temporary file counts as abandoned.
+// staleAfter is the age at which a temporary file of the cache counts as abandoned by a killed process, and is
+// removed.
 const staleAfter = time.Hour
 
-// Fingerprint identifies everything except the input on which a function's output depends. It is empty if that is
-// unknown.
+// Fingerprint returns a text that identifies everything except the input on which a function's output depends, such
+// as the digest of the image. If the text is empty, the output is not cached.
 type Fingerprint func(ctx context.Context, image, tag string) (string, error)
 
 // Cache is an evaluator with a cache.
@@ -40,7 +41,7 @@ type Cache struct {
 	max         int64
 }
 
-// Open opens the cache in the user's cache directory. The cache calls next for responses that it does not contain.
+// Open opens the cache in the user's cache directory. If the cache does not contain a response, it calls next.
 // Callers must close the cache.
 func Open(fingerprint Fingerprint, next pipeline.Evaluator) (*Cache, error) {
 	parent, err := os.UserCacheDir()
@@ -57,7 +58,8 @@ func open(dir string, maxSize int64, fingerprint Fingerprint, next pipeline.Eval
 	return &Cache{Evaluator: next, fingerprint: fingerprint, dir: dir, max: maxSize}, nil
 }
 
-// Evaluate implements [pipeline.Evaluator]. An entry that cannot be read or written is no error.
+// Evaluate implements [pipeline.Evaluator]. If a cache entry cannot be read or written, the function runs without
+// the cache.
 func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	fingerprint, err := c.fingerprint(ctx, req.Image, req.Tag)
 	if err != nil || fingerprint == "" {
@@ -75,15 +77,16 @@ func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	if err != nil {
 		return resp, err
 	}
-	// The tag may have moved while the function ran.
+	// If the tag moved to another image while the function ran, the response does not belong to this fingerprint and
+	// is not stored.
 	if after, err := c.fingerprint(ctx, req.Image, req.Tag); err == nil && after == fingerprint {
 		c.write(name, resp)
 	}
 	return resp, nil
 }
 
-// read returns the response in a file. The file contains a checksum of the rest, the length of the ResourceList, the
-// ResourceList and the log. ok is false if the file is missing or damaged.
+// read returns the response in a cache file. The file contains a checksum of the rest, the length of the
+// ResourceList, the ResourceList and the log. ok is false if the file is missing or damaged.
 func read(name string) (resp pipeline.Response, ok bool) {
 	data, err := os.ReadFile(name)
 	if err != nil || len(data) < sha256.Size+8 {
@@ -98,7 +101,7 @@ func read(name string) (resp pipeline.Response, ok bool) {
 	return pipeline.Response{ResourceList: content[:length], Log: content[length:]}, true
 }
 
-// write writes a response to a file, which other processes see as a whole or not at all.
+// write stores a response in a cache file. Other processes see the file as a whole or not at all.
 func (c *Cache) write(name string, resp pipeline.Response) {
 	content := binary.BigEndian.AppendUint64(nil, uint64(len(resp.ResourceList)))
 	content = slices.Concat(content, resp.ResourceList, resp.Log)
@@ -116,10 +119,10 @@ func (c *Cache) write(name string, resp pipeline.Response) {
 	}
 }
 
-// temporary is the pattern of files that are being written.
+// temporary is the name pattern of cache files that a process is still writing.
 const temporary = "new-*"
 
-// Close removes the least recently used entries until the remaining entries have at most c.max bytes.
+// Close removes the least recently used cache entries until the remaining entries need at most c.max bytes.
 func (c *Cache) Close() error {
 	files, err := os.ReadDir(c.dir)
 	if err != nil {

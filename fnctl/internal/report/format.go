@@ -32,13 +32,14 @@ type Report struct {
 	// Tree and Rendering are nil if the package cannot be read.
 	Tree      *pkgtree.Tree
 	Rendering *pipeline.Rendering
-	// Changes are the files that a render would change. They are nil unless such changes are an error.
+	// Changes are the files that a render would change. They are nil unless such changes are an error, as with
+	// --check.
 	Changes []pkgtree.Change
 	// Failure is nil if the command succeeded.
 	Failure error
 }
 
-// function describes a function that ran, or that could not be run.
+// function is a function in a report: it ran, or it could not run.
 type function struct {
 	Package  string          `json:"package"`
 	Image    string          `json:"image,omitempty"`
@@ -53,8 +54,8 @@ type function struct {
 	line    int
 }
 
-// locatedResult is a result with the file and line that it is about. The path of the file begins with the user's path
-// of the package.
+// locatedResult is a function's message about a resource, with the file and line of the resource. The path of the
+// file begins with the user's path of the package.
 type locatedResult struct {
 	Message  string            `json:"message"`
 	Severity string            `json:"severity"`
@@ -65,7 +66,7 @@ type locatedResult struct {
 	Tags     map[string]string `json:"tags,omitempty"`
 }
 
-// changedFile is a file that a render would change.
+// changedFile is a file in a report that a render would change.
 type changedFile struct {
 	Path   string `json:"path"`
 	Change string `json:"change"`
@@ -103,7 +104,8 @@ func (r *Report) problem() string {
 	return problem(r.Failure)
 }
 
-// functions returns the functions up to the end of the rendering, mutators first.
+// functions returns the functions of the report in the order of their evaluation, mutators first. After an error,
+// it contains the functions up to the failed function.
 func (r *Report) functions() []function {
 	if r.Rendering == nil {
 		return nil
@@ -146,7 +148,8 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// The path of a resource of an inner package is relative to that package.
+	// The path of the result's file may be relative to a package inside pkg. If the tree lacks such a file, the
+	// resource determines the file.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}
@@ -196,7 +199,7 @@ func (f function) failure() string {
 	return ""
 }
 
-// Levels of annotations on GitHub, by severity.
+// The levels of GitHub annotations (error, warning, notice) by the severity of a result.
 var githubLevels = map[string]string{
 	string(result.Error): "error", string(result.Warning): "warning", string(result.Info): "notice",
 }
@@ -204,7 +207,7 @@ var githubLevels = map[string]string{
 var (
 	githubData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-	// filePosition finds the file and line in an error of a package that cannot be read.
+	// filePosition finds the file and line in the error about a package that cannot be read.
 	filePosition = regexp.MustCompile(`^(?:read package: )?([^:\s]+):(\d+): `)
 )
 
@@ -248,7 +251,7 @@ func (r *Report) github() string {
 	return b.String()
 }
 
-// Elements of JUnit's format, as most CI systems read it.
+// Elements of the XML format of JUnit, with the attributes that most CI systems read.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
 
-// rendered is the type of the condition for the outcome of the last rendering.
+// rendered is the type of the condition in a Kptfile's status that contains the outcome of the last rendering.
 const rendered = "Rendered"
 
 type condition struct {
@@ -49,7 +49,8 @@ func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) e
 	return setRenderStatus(root, rendering)
 }
 
-// setRenderStatus replaces the steps of an earlier rendering.
+// setRenderStatus stores the outcome of each function in the field status.renderStatus of a Kptfile. It replaces
+// the outcomes of an earlier rendering.
 func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error) {
 	var status *yaml.RNode
 	if steps := newRenderStatus(rendering); len(steps.Mutations)+len(steps.Validations) > 0 {
@@ -66,7 +67,8 @@ func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error
 	return root.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
 }
 
-// otherConditions returns the conditions whose type is not "Rendered".
+// otherConditions returns the conditions of a Kptfile whose type is not "Rendered". They belong to other tools and
+// stay.
 func otherConditions(conditions []*yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, c := range conditions {
@@ -84,8 +86,8 @@ func newCondition(failure error) condition {
 	return condition{Type: rendered, Status: "False", Reason: "RenderFailed", Message: failureMessage(failure)}
 }
 
-// failureMessage describes why a rendering failed. It omits the output of a failed function, because the function's
-// step contains the output.
+// failureMessage returns the reason of a failed rendering, for the condition in the Kptfile. It omits the output of
+// a failed function, because the function's entry in the status contains the output.
 func failureMessage(failure error) string {
 	if failed, ok := errors.AsType[*client.FunctionError](failure); ok {
 		return fmt.Sprintf("function %q failed", failed.Image)

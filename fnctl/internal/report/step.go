@@ -22,7 +22,7 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// step describes a function that ran, or that could not be run, in the form of the status of a Kptfile.
+// step is a function that ran, or that could not run, in the form of the field status.renderStatus of a Kptfile.
 type step struct {
 	Name  string `yaml:"name,omitempty"`
 	Image string `yaml:"image,omitempty"`
@@ -57,7 +57,7 @@ func newStep(taken pipeline.Step) step {
 		s.ExitCode = 1
 	}
 	if f.Exec == "" {
-		// kpt stores logs of containers without the last newline.
+		// As in kpt, logs of containers are stored without the last newline.
 		s.Stderr = strings.TrimSuffix(s.Stderr, "\n")
 	}
 	for _, r := range s.Results {
@@ -68,7 +68,7 @@ func newStep(taken pipeline.Step) step {
 	return s
 }
 
-// problem returns the reason of a failure, without advice to the user of a terminal.
+// problem returns the reason of a failure. It omits the advice, which is only useful on a terminal.
 func problem(err error) string {
 	if call, ok := errors.AsType[*client.CallError](err); ok {
 		return call.Problem
@@ -88,7 +88,7 @@ func (s step) failure() string {
 	return ""
 }
 
-// resultsFile is the name of the file in the directory of --results-dir.
+// resultsFile is the name of the file with all results in the directory of --results-dir.
 const resultsFile = "results.yaml"
 
 // list is a FunctionResultList of kpt.
@@ -98,7 +98,7 @@ type list struct {
 	Items             []step `yaml:"items,omitempty"`
 }
 
-// WriteResults writes the results of all functions that ran to a file in dir, and returns its path.
+// WriteResults writes the results of all functions that ran to results.yaml in dir, and returns the file's path.
 func WriteResults(dir string, steps []pipeline.Step) (string, error) {
 	data, err := encodeWide(newList(steps))
 	if err != nil {
@@ -112,7 +112,7 @@ func WriteResults(dir string, steps []pipeline.Step) (string, error) {
 	return name, nil
 }
 
-// newList returns the results of the functions that ran.
+// newList returns the content of results.yaml: the results of the functions that ran.
 func newList(steps []pipeline.Step) list {
 	results := list{ResourceMeta: yaml.ResourceMeta{
 		TypeMeta:   yaml.TypeMeta{APIVersion: "kpt.dev/v1", Kind: "FunctionResultList"},
@@ -131,7 +131,7 @@ func newList(steps []pipeline.Step) list {
 	return results
 }
 
-// encodeWide encodes a value with indented lists, as kpt does.
+// encodeWide encodes a value as YAML with indented lists, as kpt does.
 func encodeWide(value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := yaml.NewEncoderWithOptions(&out, &yaml.EncoderOptions{SeqIndent: yaml.WideSequenceStyle}).Encode(value)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result holds the results that functions report about resources, in one form for both
-// sources: a ResourceList, and the details of a failed call.
+// Package result converts the results of functions, their messages about resources, to one form. Results come from
+// a ResourceList, or from the error details of a failed evaluation.
 package result
 
 import (
@@ -25,8 +25,8 @@ const (
 	Info    Severity = "info"
 )
 
-// Record is a result in the form that kpt writes to files: to results.yaml and to a Kptfile's
-// status.
+// Record is a result, a function's message about a resource. It has the form in which kpt writes results to
+// results.yaml and to a Kptfile's status.
 type Record struct {
 	Message     string            `yaml:"message,omitempty"`
 	Severity    string            `yaml:"severity,omitempty"`
@@ -36,7 +36,7 @@ type Record struct {
 	Tags        map[string]string `yaml:"tags,omitempty"`
 }
 
-// Level returns the severity of a result, regardless of case. A result without a severity is information.
+// Level returns the severity of a result in lower case. It is info for a result without a severity.
 func (r Record) Level() Severity { return cmp.Or(Severity(strings.ToLower(r.Severity)), Info) }
 
 // Place names the resource, the field and the file of a result. It is empty if the result names none of them.
@@ -54,7 +54,8 @@ func (r Record) Place() string {
 	return joinNonEmpty(" ", parts...)
 }
 
-// String returns the result as a single line if its message is a single line.
+// String returns the result as text for users: severity, resource and message. It is a single line if the message
+// is a single line.
 func (r Record) String() string {
 	place := r.Place()
 	if place != "" {
@@ -76,7 +77,7 @@ func (r Reference) String() string {
 	return joinNonEmpty("/", r.APIVersion, r.Kind, r.Namespace, r.Name)
 }
 
-// Field names a field of a resource. Values that are no scalars are YAML.
+// Field identifies a field in a result. Values that are not scalars are encoded as YAML.
 type Field struct {
 	Path          string `yaml:"path,omitempty"`
 	CurrentValue  string `yaml:"currentValue,omitempty"`
@@ -89,7 +90,7 @@ type File struct {
 	Index int    `yaml:"index,omitempty"`
 }
 
-// FromFailure returns the results in the details of a failed call.
+// FromFailure returns the results in the details that a gateway attaches to the error of a failed function.
 func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	records := make([]Record, 0, len(failure.GetResults()))
 	for _, r := range failure.GetResults() {
@@ -108,7 +109,7 @@ func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	return records
 }
 
-// fromJSON converts a JSON value to the form of values in a [Field].
+// fromJSON converts a value, which a gateway sends as JSON, to the form of values in a [Field].
 func fromJSON(value string) string {
 	node, err := yaml.Parse(value)
 	if err != nil || value == "" {
@@ -137,7 +138,7 @@ func clearStyle(node *yaml.Node) {
 	}
 }
 
-// ToProto is the inverse of [FromFailure].
+// ToProto is the inverse of [FromFailure]: it converts results to the form in a gateway's error details.
 func ToProto(records []Record) []*functionrunnerv1.Result {
 	results := make([]*functionrunnerv1.Result, 0, len(records))
 	for _, r := range records {

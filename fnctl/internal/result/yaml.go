@@ -9,20 +9,20 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// item is a result as in ResourceLists, in the current and the older form.
+// item is a result as functions write it in a ResourceList, with fields for current and for older SDKs.
 type item struct {
 	Message     string `yaml:"message"`
 	Severity    string `yaml:"severity"`
 	ResourceRef *struct {
 		Reference `yaml:",inline"`
-		// Metadata holds namespace and name in the older form.
+		// Metadata contains the namespace and the name in results of older SDKs.
 		Metadata Reference `yaml:"metadata"`
 	} `yaml:"resourceRef"`
 	Field *struct {
 		Path          string    `yaml:"path"`
 		CurrentValue  yaml.Node `yaml:"currentValue"`
 		ProposedValue yaml.Node `yaml:"proposedValue"`
-		// SuggestedValue is ProposedValue in the older form.
+		// SuggestedValue is the name of ProposedValue in results of older SDKs.
 		SuggestedValue yaml.Node `yaml:"suggestedValue"`
 	} `yaml:"field"`
 	File *File             `yaml:"file"`

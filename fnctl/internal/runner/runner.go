@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner starts a function runner in fnctl's own process, on systems with sandboxes. Functions of images run
-// in sandboxes on this machine, without a server, a daemon or a port.
+// Package runner starts a function runner in fnctl's own process, for the flag --local. It runs images of functions
+// in sandboxes on this machine, without a server, a daemon or a port. It requires Linux.
 package runner
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Config configures a Runner.
 type Config struct {
-	// Offline makes the runner use pulled images only, and call no registry.
+	// Offline makes the runner use only images that were pulled before, and call no registry.
 	Offline bool
 	// MaxMessageBytes is the maximum size of a request and of a response. It is required.
 	MaxMessageBytes int
@@ -22,33 +22,33 @@ type Config struct {
 
 // Runner is a function runner in this process.
 type Runner interface {
-	// Dial connects to the gateway of the runner.
+	// Dial connects to the gateway of the runner, without a network port.
 	Dial(ctx context.Context) (net.Conn, error)
-	// Sandboxes returns the description of the launcher of sandboxes.
+	// Sandboxes returns a text for users about the method that starts sandboxes.
 	Sandboxes() string
-	// Fingerprint identifies everything except the input on which the output of a function depends. It is empty for
-	// functions whose output depends on the network.
+	// Fingerprint identifies everything except the input on which the output of a function depends, so that the output
+	// can be cached. It is empty for functions whose output depends on the network.
 	Fingerprint(ctx context.Context, image, tag string) (string, error)
 	// Close stops the runner.
 	Close() error
 }
 
-// Launcher is a launcher of sandboxes and the result of its trial.
+// Launcher is a method that starts sandboxes, such as bubblewrap, and the result of its trial on this machine.
 type Launcher struct {
 	Name string `json:"name"`
 	// Problem is the reason for a failed trial. It is empty if the launcher works.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Images is the image store of this machine.
+// Images is the store of pulled images on this machine, for the flag --local.
 type Images interface {
-	// Pull pulls an image, with the tag that a constraint selects, and returns the image's name. Pull calls phase
-	// with the phase of the pull whenever it changes.
+	// Pull pulls an image and returns its full name. If tag is a version constraint, Pull selects a tag that satisfies
+	// it. Whenever the pull enters a new phase, Pull calls phase with a text for users.
 	Pull(ctx context.Context, image, tag string, phase func(string)) (name string, err error)
 	// List returns all images, starting with the least recently used image.
 	List() ([]Image, error)
-	// Prune removes unused images, starting with the least recently used image, until the store needs at most maxBytes.
-	// It returns the remaining images.
+	// Prune removes unused images, starting with the least recently used image, until all images need at most maxBytes
+	// on disk. It returns the remaining images.
 	Prune(ctx context.Context, maxBytes int64) ([]Image, error)
 	// Close stops all pulls.
 	Close() error
@@ -56,7 +56,8 @@ type Images interface {
 
 // Image is an image in the store.
 type Image struct {
-	// Names are the names of the image with their tags. If no tag is known, Names contains the image's repository.
+	// Names are the full names of the image, with a name for each tag. If no tag is known, Names contains the image's
+	// repository.
 	Names []string `json:"names"`
 	// Digest is the digest of the manifest.
 	Digest string `json:"digest"`

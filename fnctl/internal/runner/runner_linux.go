@@ -10,7 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 )
 
-// Start starts a runner. It reads function-runner's settings from the environment. Callers must close the runner.
+// Start starts a function runner in this process. It reads the settings of function-runner from the environment.
+// Callers must close the runner.
 func Start(ctx context.Context, cfg Config) (Runner, error) {
 	settings, err := localrunner.Load()
 	if err != nil {
@@ -29,8 +30,8 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	return r, nil
 }
 
-// TryLaunchers starts a sandbox with the launcher of FNR_SANDBOX or, with auto, with each launcher up to the first
-// launcher that works.
+// TryLaunchers tests the methods that start sandboxes on this machine. It tries the method in FNR_SANDBOX or, if
+// FNR_SANDBOX is auto, each method up to the first that works.
 func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	settings, err := localrunner.Load()
 	if err != nil {
@@ -46,8 +47,8 @@ func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	return trials, nil
 }
 
-// OpenImages opens the image store of this machine. If offline is true, it calls no registry. Callers must close the
-// store.
+// OpenImages opens the store of pulled images on this machine. If offline is true, the store calls no registry.
+// Callers must close the store.
 func OpenImages(ctx context.Context, offline bool) (Images, error) {
 	settings, err := localrunner.Load()
 	if err != nil {
@@ -60,7 +61,7 @@ func OpenImages(ctx context.Context, offline bool) (Images, error) {
 	return images{stored}, nil
 }
 
-// images implements [Images] with the store of the runner.
+// images implements [Images] with the image store of the function runner.
 type images struct{ *localrunner.Images }
 
 // List implements [Images].

@@ -9,7 +9,7 @@ import (
 	"errors"
 )
 
-// errLinux is the error of operations that require sandboxes.
+// errLinux is the error of operations that require sandboxes, on systems other than Linux.
 var errLinux = errors.New("functions run on your own machine on Linux only, where bubblewrap is: " +
 	"give the address of a function runner with --address or FNCTL_ADDRESS")
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spantree formats the phases of an evaluation as a tree of spans with bars.
+// Package spantree shows the duration of each phase of an evaluation, for the flag --trace. It formats the phases
+// as a tree of spans with bars.
 package spantree
 
 import (
@@ -15,15 +16,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Call is an evaluation from the view of the caller.
+// Call is an evaluation as the caller measured it, together with the gateway's record.
 type Call struct {
-	// Function is the function's name in the call.
+	// Function is the image as the caller named it.
 	Function string
 	TraceID  string
 	Took     time.Duration
 	// Evaluation is the gateway's record of the evaluation. It is nil if the gateway has no record.
 	Evaluation *gatewayv1.Evaluation
-	// Missing is the reason for a nil Evaluation.
+	// Missing is the reason why Evaluation is nil, as text for users.
 	Missing string
 }
 
@@ -35,7 +36,7 @@ type span struct {
 	children     []*span
 }
 
-// Lines returns the tree in lines of at most width columns. Zero means no limit.
+// Lines formats the tree of phases as lines of at most width columns. A width of zero means no limit.
 func (c Call) Lines(width int) []string {
 	p := printer{total: max(c.Took, 1), width: width}
 	p.line("Trace " + c.TraceID)
@@ -52,8 +53,8 @@ func (c Call) Lines(width int) []string {
 func (c Call) root() *span {
 	e := c.Evaluation
 	took := e.GetDuration().AsDuration()
-	// The clocks of the two machines may differ: we put half of the remaining time before the gateway's span, and half
-	// after it.
+	// The clocks of the gateway and of the caller may differ, so that the start of the gateway's span is unknown. We
+	// put half of the time outside of the gateway before the gateway's span, and half after it.
 	gateway := &span{name: "gateway", offset: max(c.Took-took, 0) / 2, took: took}
 	attempts := map[int32]*span{}
 	for _, phase := range e.GetPhases() {
@@ -75,7 +76,8 @@ func (c Call) root() *span {
 	return &span{name: "call", took: c.Took, children: []*span{gateway}}
 }
 
-// describe returns a line about an evaluation: its evaluator or error code, its pod and its reason.
+// describe returns a line about an evaluation: the evaluator that ran it or the error code, its pod, and the reason
+// of a failure.
 func describe(e *gatewayv1.Evaluation) string {
 	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
 	if e.GetPod() != "" {
@@ -102,7 +104,7 @@ type printer struct {
 	lines []string
 }
 
-// line writes a line, cut to the width of the terminal.
+// line appends a line to the output, cut to the width of the terminal.
 func (p *printer) line(text string) {
 	if p.width > 0 {
 		text = runewidth.Truncate(text, p.width-1, "…")
@@ -110,7 +112,8 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span writes the line of a span after the prefix indent, and the lines of its children after the prefix below.
+// span appends the line of a span, which begins with indent. It then appends the lines of the span's children,
+// which begin with below.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))
@@ -123,7 +126,8 @@ func (p *printer) span(s *span, indent, below string) {
 	}
 }
 
-// bar returns the bar of a span in the columns of the call. A short span gets one column.
+// bar returns the bar that shows the start and the duration of a span, relative to the whole call. A short span
+// gets one column.
 func (p *printer) bar(s *span) string {
 	column := func(d time.Duration) int {
 		return min(int(float64(d)/float64(p.total)*barColumns+.5), barColumns)

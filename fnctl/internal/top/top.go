@@ -21,13 +21,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Snapshot is the gateway's activity at a point in time.
+// Snapshot is the gateway's activity at a point in time, as fnctl top shows it.
 type Snapshot struct {
 	Status *gatewayv1.GetStatusResponse
 	Pools  []*podmanagerv1.Pool
 	// Failures are the last failed evaluations, the newest first. Equal failures are shown together.
 	Failures []*gatewayv1.Evaluation
-	// Problems are the reasons for which parts of the snapshot are missing or out of date.
+	// Problems are texts about parts of the snapshot that are missing or out of date, with the reasons.
 	Problems []string
 	Now      time.Time
 }
@@ -42,7 +42,8 @@ type row struct {
 	waiting         int
 }
 
-// rows returns the functions: those with waiting leases or failures first, then the busiest.
+// rows returns a table row for each function. It starts with functions whose evaluations wait, then functions with
+// failures, then the busiest functions. name shortens the name of an image.
 func (s Snapshot) rows(name func(string) string) []*row {
 	byName := map[string]*row{}
 	of := func(name string) *row {
@@ -68,7 +69,7 @@ func (s Snapshot) rows(name func(string) string) []*row {
 	})
 }
 
-// summary returns the lines above the table.
+// summary returns the lines above the table: the gateway, its total rate and its problems.
 func (s Snapshot) summary() []string {
 	rate, failed, samples := 0.0, 0, 0
 	for _, f := range s.Status.GetFunctions() {
@@ -91,7 +92,8 @@ func (s Snapshot) summary() []string {
 const (
 	// usualWidth is the number of columns if the output is not a terminal.
 	usualWidth = 80
-	// minName is the minimum width of a function's name, and fixed the width of all further columns.
+	// minName is the minimum width of the column with the function's name. fixed is the total width of all further
+	// columns.
 	minName = 12
 	fixed   = len("  EVALS/S      FAILED      P50      P99   PODS  QUEUE")
 )
@@ -145,14 +147,13 @@ func (r row) line(name int) string {
 	return fmt.Sprintf("%s  %7s  %10s  %7s  %7s  %5s  %5s", function, rate, failed, p50, p99, podCount, queue)
 }
 
-// maxWaiting is the maximum number of lines about waiting evaluations. maxFailures is the maximum number of lines
-// about failures.
+// The maximum numbers of lines about waiting evaluations, and about failures, in fnctl top.
 const (
 	maxWaiting  = 5
 	maxFailures = 5
 )
 
-// waiting returns the lines about evaluations that wait.
+// waiting returns the lines about waiting evaluations. name shortens the name of an image.
 func (s Snapshot) waiting(name func(string) string) []string {
 	all := s.Status.GetWaiting()
 	if len(all) == 0 {
@@ -170,7 +171,8 @@ func (s Snapshot) waiting(name func(string) string) []string {
 	return lines
 }
 
-// failures returns the lines about the last failures. Equal failures share a line.
+// failures returns the lines about the last failures. Equal failures share a line. name shortens the name of an
+// image.
 func (s Snapshot) failures(name func(string) string) []string {
 	groups := phase.GroupFailures(s.Failures)
 	if len(groups) == 0 {

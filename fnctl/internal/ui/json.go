@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// JSON returns a message as JSON that is safe to show on a terminal, indented unless indent is empty. JSON normalizes
-// the white space, because the library's white space differs between programs.
+// JSON returns a protobuf message as JSON that is safe to show on a terminal, indented unless indent is empty. It
+// normalizes the white space, because protojson's white space differs between builds of a program.
 func JSON(msg proto.Message, indent string) string {
 	data, err := protojson.Marshal(msg)
 	if err != nil {
@@ -37,7 +37,8 @@ func JSON(msg proto.Message, indent string) string {
 	return EscapeJSON(secondsOf(msg.ProtoReflect().Descriptor()).ReplaceAllString(out.String(), "$1$2"))
 }
 
-// ValueJSON returns a value as indented JSON that is safe to show on a terminal. Values of unsupported types panic.
+// ValueJSON returns a value as indented JSON that is safe to show on a terminal. It panics if JSON does not support
+// the value's type.
 func ValueJSON(value any) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -49,9 +50,9 @@ func ValueJSON(value any) string {
 	return EscapeJSON(strings.TrimSuffix(out.String(), "\n"))
 }
 
-// secondsOf returns an expression that matches the duration fields of a message in JSON, and captures the field's
-// name and the number of seconds. The library writes durations as texts such as "1.5s". The expression never matches
-// inside a text, because the quotes in texts are escaped.
+// secondsOf returns an expression for the fields of a message in JSON that are durations, so that texts such as
+// "1.5s" can be replaced by numbers. The expression captures the field's name and the number of seconds. It never
+// matches inside a text, because the quotes in texts are escaped.
 func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	names, seen := []string{"-"}, map[protoreflect.FullName]bool{}
 	var visit func(protoreflect.MessageDescriptor)
@@ -74,8 +75,9 @@ func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	return regexp.MustCompile(`("(?:` + strings.Join(names, "|") + `)": ?)"(-?[0-9.]+)s"`)
 }
 
-// EscapeJSON escapes the control characters that JSON permits, such as U+009B, which begins a terminal sequence just
-// as escape does. It also escapes hidden characters. Line ends stay, because they occur only between strings.
+// EscapeJSON escapes characters that JSON permits but a terminal interprets: hidden characters and control
+// characters such as U+009B, which begins a terminal sequence just as the escape character does. Newlines stay,
+// because they occur only between strings.
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Progress shows functions as they run. It implements [pipeline.Observer].
+// Progress shows the functions of a rendering while they run. It implements [pipeline.Observer].
 type Progress struct {
 	*Printer
 	// Live replaces the line of a running function by the line of its outcome. It requires a terminal.
@@ -41,14 +41,14 @@ type Progress struct {
 	stop    func()        // stops signLife and waits for its end
 }
 
-// Entered shows a package that has functions.
+// Entered shows the name of a package before its functions run. It shows nothing for a package without functions.
 func (p *Progress) Entered(plan *pipeline.Plan) {
 	if len(plan.Mutators)+len(plan.Validators) > 0 {
 		p.Line("Package %s", p.style.bold(p.cutEnd(packageTitle(plan.Package), len("Package "))))
 	}
 }
 
-// packageTitle returns a package's name, and the path of every package but the outermost.
+// packageTitle returns a package's name. For a package inside the rendered package, it adds the path.
 func packageTitle(pkg *pkgtree.Package) string {
 	if pkg.Path == "." {
 		return OneLine(pkg.Kptfile.Name)
@@ -71,11 +71,11 @@ func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.stop = p.signLife()
 }
 
-// quiet is the interval of signLife if the output is not a terminal.
+// quiet is the interval at which signLife shows the elapsed time if the output is not a terminal.
 const quiet = 30 * time.Second
 
-// signLife shows the elapsed time of the function until stop is called: each second on terminals, else every 30
-// seconds.
+// signLife shows that the function still runs, by its elapsed time, until stop is called. It shows the time each
+// second on terminals, and every 30 seconds otherwise.
 func (p *Progress) signLife() (stop func()) {
 	every := quiet
 	if p.Live {
@@ -124,7 +124,8 @@ func (p *Progress) runningLine(waiting string) string {
 	return line + rest[:shown] + p.style.faint(rest[shown:])
 }
 
-// Waiting shows the reason for which the running function waits. An empty reason means that it runs.
+// Waiting shows the reason for which the running function waits. An empty reason means that the function does not
+// wait any longer.
 func (p *Progress) Waiting(what string) {
 	what = OneLine(what)
 	p.mu.Lock()
@@ -138,10 +139,11 @@ func (p *Progress) Waiting(what string) {
 	}
 }
 
-// usualDuration is the width reserved for durations, so that all lines are cut at the same column.
+// usualDuration is the number of columns reserved for a duration, so that the names in all lines are cut at the
+// same column.
 const usualDuration = len("12.345s")
 
-// Finished shows the end of a function, with its results and its log.
+// Finished shows the outcome of a function, with its results and its log.
 func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	if p.stop != nil {
 		p.stop()
@@ -171,7 +173,7 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	}
 }
 
-// showFailure shows the reason of a function's failure.
+// showFailure shows the results, the log and the reason of a function's failure.
 func (p *Progress) showFailure(err *client.FunctionError) {
 	f := err.Failure
 	p.writeResults(result.FromFailure(f))
@@ -179,8 +181,8 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
 	p.showLog(f.GetStderr())
-	// The message repeats the details in one text. It contains more than the details unless the function itself
-	// exited.
+	// The error message contains the results and the log in one text. It is shown only if it adds something: the
+	// function did not exit on its own, or there are neither results nor a log.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
@@ -191,7 +193,7 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 	p.writeBlock(failureReason(f), plain)
 }
 
-// maxLog is the maximum number of lines of a function's log on a terminal.
+// maxLog is the maximum number of lines that a terminal shows of a function's log.
 const maxLog = 20
 
 // showLog shows the log of a function. On terminals it shows only the end of the log, which contains the reason of a
@@ -205,7 +207,8 @@ func (p *Progress) showLog(text string) {
 	p.writeBlock(text, p.style.faint)
 }
 
-// reasons contains the descriptions of failures that need no details.
+// reasons contains the texts about failures without further details. failureReason adds details to all other texts,
+// such as the exit code.
 var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:      "could not be started",
 	functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:   "its output is not a ResourceList",
@@ -213,8 +216,8 @@ var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:    "stopped: it logged more than it may",
 }
 
-// failureReason describes the failure of a function. It is empty for reasons that only later versions of fnctl
-// support.
+// failureReason returns the text for users about the reason of a failure. It is empty for reasons that only later
+// versions of fnctl support.
 func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	switch r := f.GetReason(); r {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
@@ -226,16 +229,18 @@ func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	}
 }
 
-// terminal computes the width of characters. Unlike the functions of package runewidth, it ignores the environment.
+// terminal computes the width of characters on a terminal. It ignores the locale in the environment, unlike the
+// functions of package runewidth, so that the output is the same everywhere.
 var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
 
 // columnsOf returns the width of a text, in columns of a terminal.
 func columnsOf(text string) int { return terminal.StringWidth(text) }
 
-// minShown is the minimum number of columns of a text that is cut.
+// minShown is the minimum number of columns that stay visible of a text that is cut.
 const minShown = 3
 
-// maxColumns returns the columns of a line. The last column stays free, because some terminals wrap the line there.
+// maxColumns returns the number of columns that a line may use. The last column stays free, because some terminals
+// wrap the line there.
 func (p *Progress) maxColumns() int {
 	if p.Width != nil {
 		if width := p.Width(); width > 0 {
@@ -245,13 +250,13 @@ func (p *Progress) maxColumns() int {
 	return math.MaxInt32
 }
 
-// cutEnd cuts the end of a text that does not fit on a line next to other texts of the given width.
+// cutEnd cuts the end of a text that is too long for its line. others is the width of the other texts on the line.
 func (p *Progress) cutEnd(text string, others int) string {
 	return terminal.Truncate(text, max(p.maxColumns()-others, minShown), "…")
 }
 
-// cutBeginning cuts the beginning of a name that does not fit on a line next to other texts of the given width. It
-// keeps the end, because names of images differ there.
+// cutBeginning cuts the beginning of a name that is too long for its line, because names of images differ at the
+// end. others is the width of the other texts on the line.
 func (p *Progress) cutBeginning(name string, others int) string {
 	columnsLeft := max(p.maxColumns()-others, minShown)
 	if columnsOf(name) <= columnsLeft {

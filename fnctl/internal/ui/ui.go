@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Printer writes to the user. It ignores errors of the underlying writer, because there is no other place to report
-// them.
+// Printer writes messages for the user. It ignores errors of the underlying writer, because there is no other place
+// to report them.
 type Printer struct {
 	out   io.Writer
 	style style
@@ -37,7 +37,7 @@ func (p *Printer) Line(format string, args ...any) {
 // Title writes an untrusted text as a bold line.
 func (p *Printer) Title(text string) { p.Line("%s", p.style.bold(OneLine(text))) }
 
-// Outcome writes a line with an outcome in green or red, a name and a note.
+// Outcome writes a line about a test: the outcome in green or red, the name and a note such as the duration.
 func (p *Printer) Outcome(outcome string, isGood bool, name, note string) {
 	paint := p.style.red
 	if isGood {
@@ -46,7 +46,7 @@ func (p *Printer) Outcome(outcome string, isGood bool, name, note string) {
 	p.Line("%s  %s  %s", paint(fmt.Sprintf("%-7s", outcome)), name, p.style.faint(note))
 }
 
-// Replace replaces the line of the cursor, on terminals only. The text must fit on it.
+// Replace replaces the current line of a terminal. The text must fit on the line.
 func (p *Printer) Replace(text string) { fmt.Fprintf(p.out, "\r\x1b[K%s", text) }
 
 // Diff writes changes as unified diffs.
@@ -62,8 +62,8 @@ func (p *Printer) Diff(changes []pkgtree.Change) {
 	}
 }
 
-// diffLine returns a line of a diff in printable form. It keeps the Windows line ending, because patch would not find
-// the line without it.
+// diffLine returns a line of a diff without characters that control a terminal. It keeps a Windows line ending,
+// because the program patch would otherwise not find the line in the file.
 func diffLine(text string) string {
 	if line, ok := strings.CutSuffix(text, "\r"); ok {
 		return Printable(line) + "\r"
@@ -86,9 +86,9 @@ func (p *Printer) writeResults(results []result.Record) {
 // sequence matches sequences that move the cursor or change colours.
 var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
-// writeBlock writes a text, indented below the line of a function. It writes nothing for an empty text. It removes
-// whole colour sequences, because functions often log in colour, and Printable would remove only the control
-// characters.
+// writeBlock writes a text as indented lines below the line of a function. It writes nothing for an empty text.
+// Functions often log in colour: writeBlock removes whole colour sequences, because Printable would remove only
+// their control characters.
 func (p *Printer) writeBlock(text string, paint paint) {
 	text = sequence.ReplaceAllString(text, "")
 	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {
@@ -107,7 +107,7 @@ func Printable(text string) string {
 	}, text))
 }
 
-// OneLine is Printable for a text with a line of its own.
+// OneLine is Printable for a text that must be a single line: it replaces newlines by spaces.
 func OneLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", " ")
 }
@@ -118,7 +118,8 @@ type paint func(text string) string
 // plain leaves a text unchanged.
 func plain(text string) string { return text }
 
-// style adds the escape sequences that all terminals support.
+// style makes texts bold, faint or coloured, by escape sequences that all terminals support. It changes nothing if
+// colour is false.
 type style struct{ colour bool }
 
 func (s style) escape(code, text string) string {
