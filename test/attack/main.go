@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command attack attacks each program of this repository as hostile and careless callers, functions, pods and
-// registries would, and fails if a program does not withstand an attack: if it exits, retains memory, delays other
-// callers or lets a function out of its confinement.
+// registries would. It fails if a program does not withstand an attack: if it exits, retains memory, delays
+// well-behaved callers or lets a function out of its confinement.
 //
 // As root, the command runs in its own namespaces, and the programs run in control groups with a memory limit. As
-// another user, it prints that both are left out.
+// another user, it runs without both and prints this.
 package main
 
 import (
@@ -27,8 +27,8 @@ import (
 
 func main() { sandbox.Main("attack", runRole) }
 
-// runRole runs the role that the first argument selects: the sandbox stage that starts a program, the other callers,
-// or the command itself.
+// runRole does the work that the first argument selects. This process either starts a program in the sandbox, or
+// runs the well-behaved callers, or is the command itself.
 func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
@@ -40,8 +40,8 @@ func runRole(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are the options on the command line. Only the command itself passes inner, dir and owner, to its copy in
-// the sandbox.
+// options are the options on the command line. Only the command itself sets inner, dir and owner, when it starts
+// its copy in the sandbox.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp
@@ -87,7 +87,8 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
 }
 
-// attackPrograms runs all selected attacks and prints their results. The code is 1 if a row failed.
+// attackPrograms runs all selected attacks and prints their results. The exit code is 1 if a program did not
+// withstand an attack.
 func attackPrograms(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
 		if limited, err = canLimit(o.owner); err != nil {
@@ -122,7 +123,8 @@ func canLimit(owner int) (bool, error) {
 	return true, probe.Remove()
 }
 
-// runRows runs all selected attacks. It returns the number of failed rows and the number of all rows.
+// runRows runs all selected attacks on their programs. A row is an attack on a program. The results are the number
+// of failed rows and the number of all rows.
 func (o options) runRows(ctx context.Context, config row.Config) (failed, total int, err error) {
 	for _, a := range attacks.All() {
 		for _, program := range o.selectPrograms(a) {

@@ -19,7 +19,8 @@ import (
 )
 
 // withCache changes a command so that no other process removes entries from the cache while the command runs. When
-// the command has succeeded, it removes entries that were not used for long, unless another process uses the cache.
+// the command has succeeded, it removes entries that were not used for a week, unless another process uses the
+// cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -44,8 +45,8 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 // exclusively.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
-// removeUnused removes old entries from the cache. It keeps components that a cluster runs, because the supervisor
-// may restart them at any time.
+// removeUnused removes entries from the cache that were not used for a week. It keeps the programs of running
+// clusters, because a cluster's supervisor may restart them at any time.
 func (o *options) removeUnused() error {
 	release, err := filelock.Try(o.useLock())
 	if errors.Is(err, filelock.ErrHeld) {
@@ -70,7 +71,8 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// listCommands returns the concatenated component lists of all clusters, which contain the components' command lines.
+// listCommands returns the lists of programs of all clusters as a single text. It contains the programs' command
+// lines, and thereby the paths of the cached programs that clusters use.
 func listCommands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// options are the options that all commands share.
+// options are the options that all subcommands share.
 type options struct {
 	name  string
 	cache string
@@ -56,7 +56,8 @@ func (o *options) store() component.Store {
 	return component.Store{Dir: o.cache, Log: os.Stderr}
 }
 
-// needSources returns an error unless root is the repository. Commands check it before they start anything.
+// needSources returns an error unless the directory root is this repository, from which images are built. Commands
+// check it before they start anything.
 func (o *options) needSources() error {
 	if _, err := os.Stat(filepath.Join(o.root, "test", "go.mod")); err != nil {
 		return fmt.Errorf("find the sources of the images: %w; run in the root of the repository or use --root", err)
@@ -64,7 +65,7 @@ func (o *options) needSources() error {
 	return nil
 }
 
-// needRoot returns an error unless the user is root. Commands check it first, because otherwise they would fail
+// needRoot returns an error unless the user is root. Commands call it first, because otherwise they would fail
 // halfway.
 func needRoot() error {
 	if os.Geteuid() != 0 {

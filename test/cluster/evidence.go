@@ -40,8 +40,8 @@ func evidenceCommand(o *options) *cobra.Command {
 	}
 }
 
-// collectEvidence writes all available evidence into dir. It logs the directory, and the parts that could not be
-// collected.
+// collectEvidence writes the cluster's logs, objects and processes into dir, for the analysis of a failure. It logs
+// the path of dir, and the parts that could not be collected.
 func collectEvidence(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
 	if err := evidence.Collect(ctx, l, dir); err != nil {
 		fmt.Fprintf(log, "the evidence is not complete: %v\n", err)
@@ -49,7 +49,8 @@ func collectEvidence(ctx context.Context, log io.Writer, l layout.Layout, dir st
 	fmt.Fprintf(log, "evidence of cluster %s is in %s\n", l.Name, dir)
 }
 
-// evidenceDir returns the directory into which the command up writes the evidence of a cluster that failed to start.
+// evidenceDir returns the directory into which the command up writes the logs and the state of a cluster that
+// failed to start.
 func (o *options) evidenceDir(l layout.Layout) string {
 	dir := filepath.Join(o.root, ".build", "e2e", l.Name, "cluster")
 	if absolute, err := filepath.Abs(dir); err == nil {

@@ -54,8 +54,8 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// suppliedCluster returns the running cluster. It returns an error if the cluster is not up or the sources of its
-// images are missing.
+// suppliedCluster returns the layout and state of the running cluster for commands that build images. It returns an
+// error if the cluster is not up or the sources of the images are missing.
 func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -80,8 +80,8 @@ func enterCluster(l layout.Layout, running state.State, args []string) error {
 	return nil
 }
 
-// insideEnvironment returns the environment of a command in the cluster's namespaces. It removes proxies because the
-// command cannot reach them from there, and needs none.
+// insideEnvironment returns the environment of a command in the cluster's namespaces. It removes the variables that
+// configure proxies: a command in the namespaces cannot reach a proxy, and needs none.
 func insideEnvironment(l layout.Layout, running state.State) []string {
 	command := exec.Cmd{Env: append(slices.DeleteFunc(os.Environ(), namesProxy),
 		"PATH="+running.Path+":"+os.Getenv("PATH"),

@@ -36,9 +36,9 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages pushes the images of tools and functions to every registry of a cluster. It calls podsCanStart after it
-// has pushed the tools, because pods can start before the functions are pushed. fresh means that the registries are
-// new, so that they can be filled from the cache.
+// pushImages pushes the images of tools, such as pause, and the images of functions to every registry of a cluster.
+// It calls podsCanStart between both, because pods need only the tools to start. fresh is true if the registries
+// are new, so that they can be filled from the cache.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
 	podsCanStart func(),
 ) error {
@@ -70,12 +70,13 @@ func (o *options) builder() image.Builder {
 	return image.Builder{Dir: filepath.Join(o.cache, "layers")}
 }
 
-// imageCache returns the cache of the project's own programs' images.
+// imageCache returns the cache of images that contain the project's own programs.
 func (o *options) imageCache() imagecache.Cache {
 	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
-// registryCache returns the directory of the cached content with which new registries start.
+// registryCache returns the directory of cached registry contents. New registries start with this content, which is
+// faster than pushing each image.
 func (o *options) registryCache() string { return filepath.Join(o.cache, "stock") }
 
 func (o *options) imageSource() bundle.Source {

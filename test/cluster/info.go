@@ -9,10 +9,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// infoFile is the path of the file with [bed.Info], which tests read.
+// infoFile returns the path of the file from which tests read [bed.Info], the description of the cluster.
 func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
-// describeCluster returns the content of the file infoFile.
+// describeCluster returns the description of a running cluster for tests, which is the content of infoFile.
 func describeCluster(l layout.Layout, running state.State) bed.Info {
 	info := bed.Info{
 		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function is the function that test/attack evaluates. It reads the name of a behaviour from the function
-// configuration in its input, performs this behaviour, and then returns its input.
+// Command function is the function that programs evaluate during the attacks of test/attack. Its input contains the
+// name of a behaviour, such as "hang". The command performs this behaviour and then returns its input.
 //
 // The input selects the behaviour, not the program's name, so that a single server can serve harmless and hostile
 // evaluations concurrently.
@@ -14,7 +14,8 @@ import (
 	"os"
 )
 
-// behaviours are the actions that the input can select by name. ARG is the argument in the input.
+// behaviours maps the names that the input can contain to the actions of this function. ARG is the argument in the
+// input.
 var behaviours = map[string]func(arg string){
 	"hang":    hangForever,   // never ends, and ignores SIGTERM
 	"wait":    waitFor,       // ends after the duration ARG
@@ -35,7 +36,7 @@ var behaviours = map[string]func(arg string){
 }
 
 func main() {
-	// Some behaviours start copies of this program and pass the role of the copy as its argument 0.
+	// Argument 0 is a role if a behaviour has started this process as a copy of the program. Perform only the role.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return
@@ -53,8 +54,8 @@ func main() {
 	}
 }
 
-// readField returns a value of the function configuration in the input. The input must be formatted as [attacks.List]
-// formats it.
+// readField returns the value of a field, such as the behaviour's name, in the function configuration of the input.
+// The input must be formatted as [attacks.List] formats it.
 func readField(input []byte, name string) string {
 	_, rest, found := bytes.Cut(input, []byte("\n    "+name+": \""))
 	if !found {
@@ -64,8 +65,8 @@ func readField(input []byte, name string) string {
 	return string(value)
 }
 
-// reportBreach writes to stderr that a forbidden action succeeded. The attack reads the message from the function's
-// log.
+// reportBreach writes to stderr that a forbidden action succeeded. The test finds this message in the function's
+// log and fails.
 func reportBreach(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
 }

@@ -12,18 +12,20 @@ import (
 	"time"
 )
 
-// lifetime is the maximum run time of orphans, so that they exit even if a broken run does not kill them.
+// lifetime is the maximum run time of processes that this function leaves behind (orphans), so that they exit even
+// if an interrupted test does not kill them.
 const lifetime = 2 * time.Minute
 
-// roles maps argument 0 of a copy of this program to the function that the copy runs.
+// roles maps argument 0 of a copy of this program to the Go function that the copy runs instead of reading an
+// input.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },
 	"spy":    spy,
 }
 
-// startRole starts a copy of this program in a role. The copy inherits no files. The process is nil if it failed to
-// start.
+// startRole starts a copy of this program with a key of roles as its argument 0. The copy inherits no open files.
+// The result is nil if the copy failed to start.
 func startRole(role string, attr *syscall.SysProcAttr) *os.Process {
 	self, err := os.Executable()
 	if err != nil {
@@ -48,7 +50,8 @@ func waitFor(arg string) {
 	}
 }
 
-// eatMemory allocates memory, writes to each page so that the memory is used, and keeps it for a second.
+// eatMemory allocates memory and keeps it for a second. It writes to each page because other pages would occupy no
+// memory.
 func eatMemory(arg string) {
 	n, _ := strconv.Atoi(arg)
 	memory := make([]byte, n)
@@ -64,8 +67,8 @@ func writeLog(arg string) {
 	os.Exit(1)
 }
 
-// leaveOrphans starts a parent process for each orphan. The parent starts the orphan and exits, so that the orphan is
-// not a child of this process.
+// leaveOrphans leaves the given number of processes behind. Each is started by a parent process that exits at once,
+// so that the orphan is not a child of this process.
 func leaveOrphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {
@@ -75,8 +78,8 @@ func leaveOrphans(arg string) {
 	}
 }
 
-// hideProcess starts a process in the process group of the server. The server cannot kill this group because it would
-// kill itself.
+// hideProcess starts a spy process in the process group of the server. The server must kill this process, but
+// cannot kill the group because it would kill itself.
 func hideProcess(string) {
 	group, err := syscall.Getpgid(os.Getppid())
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"unsafe"
 )
 
-// leftFile is the file that [leaveFile] creates and [findFile] searches for.
+// leftFile is the name of the file that [leaveFile] creates, and that [findFile] searches for in a later
+// evaluation.
 const leftFile = "left-by-an-earlier-evaluation"
 
 // lookAtServer tries to read the server's memory, environment and open files, and to attach to it as a debugger.
@@ -45,7 +46,8 @@ func signalServer(string) {
 	}
 }
 
-// lowerLimits tries to lower the server's limit of open files. The server could not raise it again.
+// lowerLimits tries to lower the server's limit of open files. The server could not raise it again, and would run
+// out of file descriptors.
 func lowerLimits(string) {
 	files := [2]uint64{16, 16}
 	_, _, err := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(os.Getppid()),
@@ -69,7 +71,8 @@ func readPath(arg string) {
 	}
 }
 
-// writableDirectories returns the directories in which functions may be able to leave files, without duplicates.
+// writableDirectories returns the directories, without duplicates, in which a function may be able to leave files
+// for later evaluations.
 func writableDirectories() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)

@@ -14,13 +14,15 @@ import (
 	"time"
 )
 
-// secret is a text in the resource lists of other callers. A spy searches for it.
+// secret is a text in the resource lists of other callers. A spy process searches for this text in the memory of
+// other processes.
 const secret = "secret-of-another-caller"
 
-// injected is the text that a spy adds to the output of another evaluation.
+// injected is the text that a spy process adds to the output of another caller's evaluation.
 const injected = "# added by another function\n"
 
-// spy searches for the processes of other evaluations until its lifetime is over, and writes into their outputs.
+// spy runs in a process that an evaluation has left behind. Until its lifetime is over, it searches for the
+// processes of later evaluations and writes into their outputs.
 func spy() {
 	signal.Ignore(syscall.SIGTERM)
 	for end := time.Now().Add(lifetime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -36,7 +38,7 @@ func spy() {
 	}
 }
 
-// stealSecret searches the memory of all other processes for the text arg for a second.
+// stealSecret searches the memory of all other processes for the text arg, repeatedly for a second.
 func stealSecret(arg string) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, pid := range otherProcesses() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attacks contains attacks on the programs by hostile and careless callers, functions, pods and registries.
+// Package attacks contains the attacks on this repository's programs. The attackers are hostile or careless
+// callers, functions, pods and registries.
 package attacks
 
 import (
@@ -22,22 +23,22 @@ import (
 type Attack struct {
 	Name     string
 	Programs []string
-	// Short lists the programs to attack in the short form of the test (option -short).
+	// Short lists the programs to attack if the test runs with the option -short, which saves time.
 	Short []string
 	// Run performs the attack and returns an error if the program responds wrongly. It must close its connections and
-	// return when ctx ends. The harness checks everything else: that the program continues, frees its memory and
-	// serves other callers.
+	// return when ctx ends. The caller of Run checks everything else: that the program continues to run, frees its
+	// memory and serves well-behaved callers.
 	Run func(ctx context.Context, target *Target) error
 }
 
-// Target is the program under attack, with the options of the attack.
+// Target is the program under attack, with the options for the attack.
 type Target struct {
 	*system.System
-	// Brief is true if the attack must be short.
+	// Brief is true if the attack must be short because the test runs with the option -short.
 	Brief bool
 }
 
-// chooseByTime returns brief if the attack must be short, otherwise long.
+// chooseByTime returns brief if the attack must be short (option -short), otherwise long.
 func chooseByTime[T any](t *Target, brief, long T) T {
 	if t.Brief {
 		return brief
@@ -45,7 +46,7 @@ func chooseByTime[T any](t *Target, brief, long T) T {
 	return long
 }
 
-// Lists of programs that attacks have in common.
+// Lists of programs for the fields Programs and Short of attacks.
 var (
 	every = []string{
 		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,
@@ -80,8 +81,8 @@ const (
 	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 
-// List returns a resource list for the hostile function. do selects the function's behaviour, and arg is its
-// argument. padding is the number of bytes by which the list is enlarged.
+// List returns a resource list that makes the hostile function (test/attack/function) perform the behaviour do with
+// the argument arg. The list is enlarged by padding bytes.
 func List(do, arg string, padding int) []byte {
 	return fmt.Appendf(nil, `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
@@ -116,7 +117,7 @@ func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*eval
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
 }
 
-// retryPause is the pause before a rejected caller retries.
+// retryPause is the time that a caller waits after the program has rejected its evaluation, before it retries.
 const retryPause = 100 * time.Millisecond
 
 // pause waits for d or until ctx ends.

@@ -17,25 +17,29 @@ import (
 // unknownField is a field number that no message of the services defines.
 const unknownField = 15
 
-// healthBomb sends a health check of about a megabyte that exceeds the memory limit once it is decompressed.
+// healthBomb sends a compressed health check of about a megabyte. Once it is decompressed, it exceeds the program's
+// memory limit.
 var healthBomb = Attack{
 	Name: "gzip bomb to health", Programs: every, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, healthPath, 1200<<20, 1) },
 }
 
-// reflectionBomb sends the message of healthBomb to the reflection service.
+// reflectionBomb sends the reflection service a compressed message. Once it is decompressed, it exceeds the
+// program's memory limit.
 var reflectionBomb = Attack{
 	Name: "gzip bomb to reflection", Programs: every,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, reflectionPath, 1200<<20, 1) },
 }
 
-// manyBombs sends hundreds of compressed evaluations of some kilobytes. Each is 5 MiB long when it is decompressed.
+// manyBombs sends hundreds of evaluations concurrently. Each is some kilobytes long when it is compressed, and 5
+// MiB when it is decompressed.
 var manyBombs = Attack{
 	Name: "600 compressed requests", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, evaluatePath, 5<<20, 600) },
 }
 
-// sendBombs sends n compressed requests at once, each with an unknown field of size bytes. It ignores the answers.
+// sendBombs sends n compressed requests at once, each with an unknown field of size bytes. It ignores the answers,
+// because the program may reject the requests.
 func (t *Target) sendBombs(ctx context.Context, path string, size, n int) error {
 	message, err := compressBomb(size)
 	if err != nil {

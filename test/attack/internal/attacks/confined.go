@@ -15,17 +15,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// secret is a text in the resource list of another caller. secretList is this list; its function runs for two
-// seconds.
+// secret is a text that functions of other callers must not find. secretList is a resource list that contains it.
+// Its function runs for two seconds, so that the list is in memory during this time.
 const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
 
-// maxTempBytes is the default of FNR_MAX_TEMP_BYTES. A function that exceeds this limit must be killed before it has
-// written a quarter more: see docs/security.md.
+// maxTempBytes is the default of FNR_MAX_TEMP_BYTES, which limits the temporary files of a function. The function
+// must be killed before it has written a quarter more than this limit: see docs/security.md.
 const maxTempBytes = 256 << 20
 
-// Attacks in which functions access resources that they must not reach.
+// Attacks in which functions try to access resources that they must not reach.
 var (
 	lookAround       = confinementAttack("look at the server", "look", "")
 	stealMemory      = confinementAttack("read other memory", "steal", secret)
@@ -41,8 +41,8 @@ func dockerConfig(*Target) string { return sandbox.DockerConfig }
 
 func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
-// confinement performs the attacks on a function's confinement on a single program one after another. It replaces
-// these attacks in the short form.
+// confinement performs all attacks on the confinement of functions, one after another. It replaces the separate
+// attacks if the test runs with the option -short.
 var confinement = Attack{
 	Name: "confinement, all of it", Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -59,14 +59,15 @@ var confinement = Attack{
 	},
 }
 
-// confinementAttack returns an attack in which a function accesses a resource that it must not reach. The attack
-// fails if the function's log reports a breach.
+// confinementAttack returns an attack in which a function tries to access a resource that it must not reach. The
+// attack returns an error if the function's log reports that the access succeeded.
 func confinementAttack(name, do, arg string) Attack {
 	return Attack{
 		Name: name, Programs: runners,
 		Run: func(ctx context.Context, t *Target) error {
 			if do == "steal" {
-				// The function can read another caller's memory only while another evaluation runs.
+				// Evaluate another caller's list at the same time, because otherwise there is no memory of another caller to
+				// read.
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -79,8 +80,8 @@ func confinementAttack(name, do, arg string) Attack {
 	}
 }
 
-// inRunner returns an attack in which a function accesses a resource that exists only in function-runner: the
-// credentials of registries, or another function's program.
+// inRunner returns an attack on function-runner only. A function tries to access a resource that other programs
+// lack: the credentials of registries, or another function's program.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,
@@ -88,7 +89,8 @@ func inRunner(name, do string, arg func(t *Target) string) Attack {
 	}
 }
 
-// attemptBreach evaluates a list and returns the function's breaches as an error.
+// attemptBreach evaluates a list. If the function's log reports that a forbidden access succeeded, attemptBreach
+// returns this report as an error.
 func (t *Target) attemptBreach(ctx context.Context, list []byte) error {
 	answer, err := t.evaluate(ctx, system.Hostile, list)
 	return findBreaches(string(answer.GetLog()) + status.Convert(err).Message())

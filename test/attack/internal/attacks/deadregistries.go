@@ -15,7 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Attacks by registries that never complete their answers. The programs are configured to use these registries.
+// Attacks by registries that never complete an answer. The programs under attack are configured to use these
+// registries.
 var (
 	silentRegistries = deadRegistries("registries that are silent", func(context.Context, net.Conn) {})
 	headerRegistries = deadRegistries("registries with headers only", answerHeader)
@@ -30,13 +31,13 @@ var (
 	})
 )
 
-// askers is the number of callers that concurrently request images from such registries. It exceeds the
-// image-resolver's limit of concurrent fetches.
+// askers is the number of callers that concurrently request images from registries that never complete an answer.
+// It exceeds the image-resolver's limit of concurrent fetches.
 const askers = 200
 
 // deadRegistries returns an attack in which each caller requests image after image from registries that never
-// complete an answer. The registries call answer for each request for a manifest, and then keep the connection open
-// until the client closes it or ctx ends.
+// complete an answer. For each request for a manifest, a registry calls answer, which may send a part of an answer.
+// The registry then keeps the connection open until the client closes it or ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -62,8 +63,8 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 	}
 }
 
-// serveDead serves the registries of deadRegistries on the addresses t.Registries. stop closes the listeners and the
-// connections.
+// serveDead serves registries that never complete an answer on the addresses t.Registries; see [deadRegistries].
+// stop closes their listeners and connections.
 func (t *Target) serveDead(
 	ctx context.Context, answer func(ctx context.Context, conn net.Conn),
 ) (stop func(), err error) {
@@ -84,7 +85,7 @@ func (t *Target) serveDead(
 	return stop, nil
 }
 
-// acceptDead serves a registry of deadRegistries on a listener until ctx ends.
+// acceptDead serves a registry that never completes an answer on a listener until ctx ends.
 func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx context.Context, conn net.Conn)) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
@@ -104,8 +105,8 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	}
 }
 
-// awaitManifest answers requests for /v2/, with which clients check that the server is a registry. It reports true
-// when a client sends any other request.
+// awaitManifest answers requests for /v2/, with which clients check that the server is a registry. It returns true
+// as soon as a client sends a request for another path.
 func awaitManifest(conn net.Conn) bool {
 	requests := bufio.NewReader(conn)
 	for {
@@ -122,7 +123,7 @@ func awaitManifest(conn net.Conn) bool {
 	}
 }
 
-// answerHeader sends the headers of an answer without its body.
+// answerHeader sends the headers of an answer without its body, so that the client waits for the body.
 func answerHeader(_ context.Context, conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.oci.image.manifest.v1+json\r\n"+
 		"Content-Length: 100000\r\n\r\n")

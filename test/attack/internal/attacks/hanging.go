@@ -15,20 +15,22 @@ var hanging = Attack{
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging evaluates hanging functions with lists of 5 MB each. Together the lists exceed the memory budget.
+// largeHanging evaluates functions that never exit, with lists of 5 MB each. Together the lists exceed the
+// program's memory budget.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
 }
 
-// hangFunctions evaluates the hanging function for the given number of callers. Each list has padding bytes of
-// padding. Callers that are rejected retry.
+// hangFunctions evaluates functions that never exit for the given number of concurrent callers. Each list is
+// enlarged by padding bytes. A caller whose evaluation is rejected retries.
 func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	list := List("hang", "", padding)
 	return runAll(callers, func(int) error {
-		// Requests have no deadline that the server could enforce: callers cancel them when ctx ends.
+		// Send requests without a deadline, because the server would enforce a deadline. Callers cancel the requests when
+		// ctx ends.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()
 		defer leave()

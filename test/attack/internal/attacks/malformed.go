@@ -75,8 +75,7 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// recordFrames returns the bytes of a connection that begins correctly and continues with the frames that write
-// writes.
+// recordFrames returns the bytes of a connection that begins correctly. The frames that write passes to f follow.
 func recordFrames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)

@@ -26,14 +26,14 @@ var oddLists = Attack{
 // list is the beginning of most odd lists.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// oddListsByKind returns all odd lists. The keys describe why a list is odd.
+// oddListsByKind returns all unusual and malformed resource lists. The key of a list describes why the list is odd.
 func oddListsByKind() map[string]string {
 	all := largeLists()
 	maps.Copy(all, small)
 	return all
 }
 
-// small contains lists with odd characters, syntax or fields.
+// small contains short lists with odd characters, syntax or fields.
 var small = map[string]string{
 	"empty":                    "",
 	"one line break":           "\n",

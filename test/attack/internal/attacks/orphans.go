@@ -35,8 +35,8 @@ var orphans = Attack{
 	},
 }
 
-// noneLeft returns an error if, after orphanTimeout, there are still functions' processes in the given role or
-// zombies.
+// noneLeft waits until no function's process runs in the given role and the program has reaped all exited
+// processes. It returns an error if this takes longer than orphanTimeout.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
 	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
 		left, zombies := 0, t.Zombies()

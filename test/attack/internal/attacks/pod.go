@@ -86,7 +86,7 @@ func withDetail(code connect.Code, message proto.Message) error {
 	return err
 }
 
-// liar is the evaluator of a pod that always returns the same error.
+// liar is an evaluator in a hostile pod. It answers each evaluation with the same error.
 type liar struct{ answer error }
 
 func (l liar) EvaluateFunction(
@@ -95,8 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn serves a pod that returns answer, and returns an error if the gateway passes on a forbidden part of
-// it.
+// checkPassedOn serves a pod that answers evaluations with the error answer. It returns an error if the gateway
+// passes on a part of this answer that a pod must not send to callers.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

@@ -32,7 +32,7 @@ var unreadQueries = Attack{
 	},
 }
 
-// fillHistory evaluates images with long, invalid names, so that the history contains these names.
+// fillHistory evaluates images with long, invalid names, which the gateway then stores in its history.
 func (t *Target) fillHistory(ctx context.Context) error {
 	conn, err := t.connectTo()
 	if err != nil {

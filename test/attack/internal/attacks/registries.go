@@ -50,7 +50,8 @@ var innerRegistries = Attack{
 	},
 }
 
-// newClient returns a client that sends all requests over a single connection from the attackers' address.
+// newClient returns an HTTP client that sends all requests over a single connection. The connection has the source
+// address of attackers.
 func (t *Target) newClient() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -58,7 +59,8 @@ func (t *Target) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
 }
 
-// nameRegistry sends the program requests that make it fetch an image and list the tags of a repository.
+// nameRegistry sends requests with the name of a repository. They make the program fetch an image from the
+// repository's registry, and list the repository's tags.
 func (t *Target) nameRegistry(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {
 		conn, err := t.connectTo()
@@ -88,7 +90,7 @@ type trap struct {
 	visited   []error
 }
 
-// listen listens on another address and returns its port.
+// listen makes the trap listen on an additional address, and returns the port.
 func (t *trap) listen(ctx context.Context, address string) (port string, err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)

@@ -9,28 +9,30 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Durations of attacks that do not end on their own. The test option -short selects short.
+// Durations of attacks that do not end on their own. If the test runs with the option -short, they take the
+// duration short.
 const (
 	short = 5 * time.Second
 	long  = 30 * time.Second
 )
 
-// announced is the message size that slow uploads announce: the largest size that programs accept.
+// announced is the message size in the gRPC prefix of slow uploads: the largest size that programs accept.
 const announced = 6<<20 - 5
 
-// The pace of an upload: slightly faster than the server's minimum of 16 KiB in 30 s.
+// The pace of a slow upload: 4 KiB every 5 s. It is slightly above the minimum of 16 KiB in 30 s that the server
+// requires.
 const (
 	uploadPart  = 4 << 10
 	uploadPause = 5 * time.Second
 )
 
-// slowUploads begins 22 large requests on a single connection and hardly sends their bodies.
+// slowUploads begins 22 large requests on a single connection, and sends their bodies very slowly.
 var slowUploads = Attack{
 	Name: "22 slow uploads", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 1, 22) },
 }
 
-// manyUploads begins a large request on each of 200 connections and hardly sends their bodies.
+// manyUploads begins a large request on each of 200 connections, and sends the bodies very slowly.
 var manyUploads = Attack{
 	Name: "200 slow connections", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 200, 1) },

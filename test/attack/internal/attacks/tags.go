@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// decodeTimeout is the time within which a program must answer any list.
+// decodeTimeout is the time within which a program must accept or reject a list.
 const decodeTimeout = 10 * time.Second
 
 // tagsInput sends lists whose results have a hundred thousand different tags.
@@ -39,8 +39,8 @@ var tagsOutput = Attack{
 	},
 }
 
-// isDecided evaluates a list and returns an error unless the program accepts or rejects the list within
-// decodeTimeout.
+// isDecided evaluates a list. It returns an error if the program does not answer within decodeTimeout. A rejection
+// of the list is an answer too.
 func (t *Target) isDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller implements the well-behaved callers that use a program during an attack ("the other callers").
+// Package caller implements well-behaved callers ("the other callers"). They use a program while it is attacked,
+// and measure whether the program still serves them.
 package caller
 
 import (
@@ -21,11 +22,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 )
 
-// Role is the first argument of the process that runs the other callers.
+// Role is the first argument of a process of the command attack that runs well-behaved callers.
 const Role = "callers"
 
-// The load of the other callers. Each caller has its own connection and calls at fixed times, even if earlier calls
-// were not answered yet, so that slow answers do not reduce the number of calls.
+// The load of the well-behaved callers. Each caller has its own connection and calls at fixed times, even if
+// earlier calls were not answered yet, so that slow answers do not reduce the number of calls.
 const (
 	callers     = 4
 	interval    = 100 * time.Millisecond // pause between two calls of a caller
@@ -33,12 +34,13 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve is a prefix of the image argument of [Run]. With this prefix, the calls resolve images of the repository
-// that follows. Each call uses a different tag, so that the image-resolver's cache does not contain the answer.
+// Resolve is an optional prefix of the image argument of [Run]. With this prefix, the rest of the argument is a
+// repository, whose images the calls resolve. Each call uses a different tag, so that the image-resolver's cache
+// does not contain the answer.
 const Resolve = "resolve="
 
-// Run calls the program at address until ctx ends, waits for the answers, and writes a sample for each call to w. If
-// image is empty, the calls are health checks.
+// Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and the result
+// of each call to w, for [Samples.Read]. If image is empty, the calls are health checks.
 func Run(ctx context.Context, address, image string, w io.Writer) error {
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -61,8 +63,8 @@ func Run(ctx context.Context, address, image string, w io.Writer) error {
 	return nil
 }
 
-// callOnSchedule starts the calls of a caller at the scheduled times until ctx ends, and waits for their answers. A
-// call is late if too many earlier calls are unanswered.
+// callOnSchedule starts the calls of a single caller at fixed times until ctx ends, and waits for their answers. A
+// call starts late if too many earlier calls are unanswered.
 func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -88,7 +90,8 @@ func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, 
 	}
 }
 
-// callAndCheck makes a call and checks the answer. The marker makes the call's list or tag unique.
+// callAndCheck makes a call and checks the answer. The marker is a text that makes the call's resource list or
+// image tag unique.
 func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

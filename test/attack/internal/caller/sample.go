@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Sample is the duration and the result of a call.
+// Sample is the duration and the result of a call by a well-behaved caller.
 type Sample struct {
 	Start  time.Time
 	Took   time.Duration
 	Failed error
 }
 
-// line is the JSON form of a sample. The process of the other callers writes a line for each call.
+// line is the JSON form of a sample. The process that runs the well-behaved callers writes a line for each call.
 type line struct {
 	Start  int64  `json:"start"` // nanoseconds
 	Took   int64  `json:"took"`  // nanoseconds
@@ -76,8 +76,8 @@ func (s *Samples) Between(from, to time.Time) []Sample {
 // Never is the duration of a call that failed or was not answered.
 const Never = time.Duration(math.MaxInt64)
 
-// P99 returns the 99th percentile of the calls' durations. A failed call counts as infinitely long: rejected callers
-// are not served.
+// P99 returns the 99th percentile of the calls' durations. A failed call counts as infinitely long, so that
+// rejections do not look like fast answers.
 func P99(samples []Sample) time.Duration {
 	if len(samples) == 0 {
 		return Never
@@ -93,8 +93,8 @@ func P99(samples []Sample) time.Duration {
 	return times[(len(times)*99+99)/100-1]
 }
 
-// Failures describes the failed calls in a text that can be appended to an error message. It is empty if no call
-// failed.
+// Failures describes the failed calls in a text that can be appended to an error message. The text is empty if no
+// call failed.
 func Failures(samples []Sample) string {
 	n, text := 0, ""
 	for _, sample := range samples {

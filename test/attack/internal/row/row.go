@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row runs an attack on a program while other callers use the program, and reports the result as a row of a
-// table.
+// Package row runs an attack on a program while well-behaved callers use the program, and reports the result as a
+// row of a table.
 package row
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Config configures the run of a row: an attack on a program.
+// Config configures a row of the results: an attack on a program.
 type Config struct {
 	System *system.System
-	// Brief is true if the attack must be short.
+	// Brief is true if the attack must be short because the test runs with the option -short.
 	Brief bool
 }
 
-// times are the minimum durations of the phases of a row.
+// times are the minimum durations of warming up, and of the measurements before, during and after an attack.
 type times struct{ warmUp, before, meanwhile, after time.Duration }
 
 var (
@@ -42,13 +42,13 @@ func (c Config) times() times {
 
 const attackLimit = 2 * time.Minute
 
-// tries is the maximum number of runs of a row that fails only because other callers waited too long. The machine may
-// have been busy, and a real defect fails again.
+// tries is the maximum number of times that an attack is run if its only problem is that well-behaved callers
+// waited too long. The machine may have been busy. A real defect fails each time.
 const tries = 3
 
-// Run attacks a program and returns the result. The error is an error of the harness, not of the program. A brief run
-// has fewer than 100 calls, so that a single slow call is the 99th percentile. If only latency fails the brief run,
-// Run repeats it as a thorough run with more calls.
+// Run attacks a program and returns the result. It returns an error only if the test itself fails, not if the
+// program does. A brief run makes fewer than 100 calls, so that a single slow call is the 99th percentile. If only
+// latency fails the brief run, Run repeats it as a thorough run with more calls.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {
@@ -82,11 +82,11 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 	return row, ctx.Err()
 }
 
-// moments are the times at which the phases of a row begin or end.
+// moments are the times at which the measurements before, during and after an attack begin or end.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack and records the program's memory before and after it. It returns the times of the
-// phases.
+// watchAttack runs the attack and records the program's memory before and after it. It returns the times at which
+// the measurements began and ended.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)
@@ -96,7 +96,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 
 	at.attacked = time.Now()
 	row.Result = c.runAttack(ctx, attack)
-	// A short attack may have sent requests that the program still serves.
+	// Continue to measure after a short attack, because the program may still serve the attack's requests.
 	pause(ctx, time.Until(at.attacked.Add(times.meanwhile)))
 	at.over = time.Now()
 
@@ -107,7 +107,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 	return at
 }
 
-// compare records in the row how well the other callers were served before, during and after the attack.
+// compare stores in the row how well the well-behaved callers were served before, during and after the attack.
 func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
@@ -117,9 +117,9 @@ func (r *Row) compare(samples *caller.Samples, at moments) {
 	r.Failed = caller.Failures(append(during, after...))
 }
 
-// undisturbedP99 returns the latency without an attack. It is the latency before the attack, or the latency after the
-// attack if the machine has become slightly slower. A much longer latency after the attack is ignored because it
-// shows that the attack still affects the callers.
+// undisturbedP99 returns the 99th percentile of latency without an attack. It is the latency before the attack, or
+// the latency after the attack if the machine has become slightly slower. A much longer latency after the attack is
+// ignored because it shows that the attack still affects the callers.
 func undisturbedP99(before, after time.Duration) time.Duration {
 	if after/slower <= max(before, leastP99) {
 		return max(before, after)
@@ -134,8 +134,8 @@ func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// awaitSettled waits until the program has freed its memory, at most for the duration settle, and returns the memory
-// that the program uses.
+// awaitSettled waits until the program has freed the memory that the attack has used, for at most the duration
+// settle. It returns the memory that the program then uses.
 func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {
@@ -147,8 +147,8 @@ func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	return c.System.Memory()
 }
 
-// startCallers starts the other callers in a separate process, so that the attack does not delay them. stop stops the
-// process and waits for the last answers.
+// startCallers starts the well-behaved callers in a separate process, so that the attack does not delay them. stop
+// stops the process and waits for the last answers.
 func (c Config) startCallers(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
 	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.callersImage(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -175,8 +175,8 @@ func (c Config) startCallers(ctx context.Context, program string, samples *calle
 	}, nil
 }
 
-// callersImage returns the image argument of [caller.Run] for a program. It is empty for the pod-manager, which other
-// callers only check for health.
+// callersImage returns the image that well-behaved callers evaluate or resolve at a program. It is empty for the
+// pod-manager, to which these callers send only health checks.
 func (c Config) callersImage(program string) string {
 	switch program {
 	case system.PodManager:

@@ -11,23 +11,23 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Limits of an attack's effects on a program and its other callers.
+// Limits of an attack's effects on a program and its well-behaved callers. Exceeding a limit fails the test.
 const (
-	// slower is the maximum ratio of other callers' latency during an attack to their latency before it.
+	// slower is the maximum ratio of the callers' latency during an attack to their latency before it.
 	slower = 3
-	// leastP99 replaces shorter undisturbed latencies. The callers, the attack and the program share two processors,
-	// where a time slice of the scheduler is some milliseconds. A smaller value would measure the scheduler, not the
-	// program.
+	// leastP99 is the minimum of the latency to which the latency during an attack is compared. It replaces shorter
+	// latencies before the attack. The callers, the attack and the program share two processors, where a time slice of
+	// the scheduler is some milliseconds. A smaller value would measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
-	// kept is the additional memory that a program may use after an attack: a tenth of the limit, because ten attacks
-	// that each leave this much would use up the limit. A tenth of the program's earlier usage would be too strict:
-	// it is some megabytes, by which garbage collection and spare processes vary.
+	// kept is the additional memory that a program may use after an attack: a tenth of its memory limit, because ten
+	// attacks that each leave this much would use up the limit. A tenth of the program's earlier usage would be too
+	// strict: it is some megabytes. Garbage collection and processes started in advance cause such variations.
 	kept = system.Limit / 10
 	// settle is the time within which the program must free its memory after an attack.
 	settle = 30 * time.Second
 )
 
-// Row is the result of an attack on a program: a row of the table.
+// Row is the result of an attack on a program, which is printed as a row of a table.
 type Row struct {
 	Attack, Program        string
 	Before, Peak, After    int64 // bytes
@@ -55,7 +55,7 @@ func (r Row) Err() error {
 	return errors.Join(append(failures, r.checkLatency())...)
 }
 
-// checkLatency returns an error if other callers failed or waited too long during the attack.
+// checkLatency returns an error if well-behaved callers failed or waited too long during the attack.
 func (r Row) checkLatency() error {
 	if r.Ended != "" {
 		return nil // reported already
@@ -70,7 +70,7 @@ func (r Row) checkLatency() error {
 	return nil
 }
 
-// OnlySlow reports whether the latency of other callers is the only problem.
+// OnlySlow reports whether the only problem is that well-behaved callers waited too long.
 func (r Row) OnlySlow() bool {
 	return r.checkLatency() != nil && r.Ended == "" && r.Result == nil && r.After <= r.Before+kept
 }

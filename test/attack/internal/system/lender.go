@@ -16,7 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// Lender is a pod-manager for the gateway under attack. It grants all leases immediately, on pods that run already.
+// Lender replaces the pod-manager for a gateway under attack. It grants all leases immediately, on pods that run
+// already.
 type Lender struct {
 	podmanagerv1connect.UnimplementedPodManagerServiceHandler
 	Address string
@@ -56,14 +57,15 @@ func (l *Lender) close() {
 	}
 }
 
-// Lend sets the address of the pod that is granted to leases of an image.
+// Lend sets the address of the pod that the Lender grants for an image.
 func (l *Lender) Lend(image, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pods[image] = address
 }
 
-// Lease grants the image's pod at once, and ends when the client sends another message or closes the stream.
+// Lease grants the lease of the image's pod at once. It returns when the client sends another message or closes the
+// stream.
 func (l *Lender) Lease(
 	_ context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
 ) error {

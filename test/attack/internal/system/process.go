@@ -16,7 +16,8 @@ type Process struct {
 	Name string // argument 0, which is the process's role
 }
 
-// Processes returns the processes of functions, including spare processes.
+// Processes returns the running processes of functions, including processes that the program has started in
+// advance.
 func (p *Program) Processes() []Process {
 	functions := filepath.Join(p.dir, "functions") + "/"
 	var all []Process
@@ -32,12 +33,13 @@ func (p *Program) Processes() []Process {
 	return all
 }
 
-// Zombies returns the number of the program's children that have exited and were not reaped.
+// Zombies returns the number of the program's child processes that have exited but were not reaped.
 func (p *Program) Zombies() int {
 	n := 0
 	for pid := range listProcesses() {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		// The name in parentheses may contain spaces. The state and the parent follow it.
+		// Parse the fields after the last parenthesis, which are the state and the parent: the name in parentheses may
+		// contain spaces.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(p.Pid) {
 			n++

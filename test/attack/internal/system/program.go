@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package system runs the programs under attack.
+// Package system runs the programs under attack and the servers that they need, without Kubernetes.
 package system
 
 import (
@@ -30,7 +30,7 @@ const Limit = 1 << 30
 // startTimeout is the timeout for the start of a program. It is long enough for a busy machine.
 const startTimeout = 30 * time.Second
 
-// Program is a running program under attack, or a dependency of it.
+// Program is a running program under attack, or a server that this program needs.
 type Program struct {
 	Name    string
 	Address string // address of its services
@@ -45,8 +45,8 @@ type Program struct {
 	peak  atomic.Int64
 }
 
-// startPlan starts a program according to a plan, in its own control group if memory is limited, and waits until it
-// serves requests.
+// startPlan starts a program with the command line and environment in a plan, and waits until it serves requests.
+// If memory is limited, the program gets its own control group.
 func (s *System) startPlan(ctx context.Context, name string, p plan) (*Program, error) {
 	s.started++
 	program := &Program{Name: name, Address: p.address, Metrics: p.metrics, dir: s.dir, ended: make(chan struct{})}
@@ -121,7 +121,7 @@ func (p *Program) Tail() string {
 	return strings.TrimSpace(string(content[max(0, len(content)-300):]))
 }
 
-// Ended describes the program's exit status. It is empty while the program runs.
+// Ended describes the exit status of the program. It is empty while the program runs.
 func (p *Program) Ended() string {
 	select {
 	case <-p.ended:
@@ -178,8 +178,8 @@ func (p *Program) Stop() error {
 	return p.group.Remove()
 }
 
-// firstPort is the first port of programs. It is below the ephemeral ports because a connection could occupy an
-// ephemeral port before a program listens on it.
+// firstPort is the lowest port on which programs listen. It is below the ephemeral ports because an outgoing
+// connection could occupy an ephemeral port before a program listens on it.
 const firstPort = 20000
 
 // freeAddress returns a loopback address with an unused port, different in each call.

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// registries is the number of registries without TLS that the programs are configured to use. One serves images to
-// the other callers. The rest are for attacks.
+// registries is the number of registries without TLS that the programs are configured to use. A working registry
+// serves images to the well-behaved callers. Attacks control the rest.
 const registries = 5
 
 // newRegistries chooses an unused address for each registry.
@@ -31,12 +31,14 @@ func (s *System) newRegistries() error {
 	return nil
 }
 
-// insecureRegistries returns the environment variable that allows programs to use the registries.
+// insecureRegistries returns the environment variable, as NAME=VALUE, that allows programs to use the registries
+// without TLS.
 func (s *System) insecureRegistries() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
-// Repository returns a repository of the working registry in which every tag exists.
+// Repository returns a repository of the working registry, which serves the well-behaved callers. Every tag exists
+// in it.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
 func (s *System) startRegistry() error {

@@ -25,21 +25,21 @@ const (
 	ImageResolver  = "image-resolver"
 )
 
-// Images that callers evaluate. Other callers evaluate Steady, and attackers evaluate Hostile; both contain the same
-// program. Liar is for attacks that control the pod and its answers.
+// Images that callers evaluate. Well-behaved callers evaluate Steady, and attackers evaluate Hostile. Both images
+// contain the same program. Liar is for attacks in which the test itself acts as the pod and its answers.
 const (
 	Steady  = "attack.test/fns/steady:v1"
 	Hostile = "attack.test/fns/hostile:v1"
 	Liar    = "attack.test/fns/liar:v1"
 )
 
-// System runs the program under attack and its dependencies.
+// System runs the program under attack and the servers that it needs.
 type System struct {
 	*Program
-	// Lender grants pods to the gateway. It is nil for other programs.
+	// Lender grants pods to a gateway under attack. It is nil for other programs.
 	Lender *Lender
-	// Registries are addresses that programs are configured to use as registries. Nothing listens on them until an
-	// attack does.
+	// Registries are addresses that programs are configured to use as registries. Nothing listens on an address until
+	// an attack serves a registry there.
 	Registries []string
 
 	registry string       // address of the working registry
@@ -53,14 +53,14 @@ type System struct {
 	callers  *sandbox.Group // nil without memory limits
 }
 
-// plan contains a program's command line, environment and addresses.
+// plan contains the command line, the environment and the addresses with which a program is started.
 type plan struct {
 	address, metrics string
 	args, env        []string
 }
 
-// New copies the programs in bin to dir and writes their configuration. If limited is true, programs run with a
-// memory limit.
+// New prepares attacks: it copies the programs in bin to dir and writes their configuration. If limited is true,
+// programs run with a memory limit.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
 	if err := s.newRegistries(); err != nil {
@@ -94,7 +94,7 @@ func (s *System) Function(image string) string {
 // Limited reports whether programs have a memory limit.
 func (s *System) Limited() bool { return s.limited }
 
-// noKubernetes is a kubeconfig whose server does not exist. Programs serve requests without Kubernetes.
+// noKubernetes is a kubeconfig whose API server does not exist. The programs start and serve requests nevertheless.
 const noKubernetes = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
@@ -121,7 +121,7 @@ func copyProgram(from, to string) error {
 	return errors.Join(err, target.Close())
 }
 
-// Start starts a program by its name, and its dependencies.
+// Start starts the program with the given name, and the servers that it needs.
 func (s *System) Start(ctx context.Context, name string) error {
 	if name == Gateway {
 		if err := s.startPods(ctx); err != nil {
@@ -143,7 +143,8 @@ func (s *System) Start(ctx context.Context, name string) error {
 	return nil
 }
 
-// startPods starts a wrapper-server for each function in place of its pod, and a Lender that grants these pods.
+// startPods starts a wrapper-server for each function image, as a pod would. It also starts a Lender that grants
+// these pods to the gateway.
 func (s *System) startPods(ctx context.Context) error {
 	pods := map[string]string{}
 	for _, image := range []string{Steady, Hostile} {
@@ -208,8 +209,8 @@ func (s *System) configure(p *plan, name string) error {
 	return nil
 }
 
-// Favour moves the process of the other callers into its own control group, so that it gets the same share of the
-// processors as a program.
+// Favour moves the process of the well-behaved callers into its own control group, so that it gets the same share
+// of the processors as a program.
 func (s *System) Favour(pid int) (err error) {
 	if !s.limited {
 		return nil
@@ -220,7 +221,7 @@ func (s *System) Favour(pid int) (err error) {
 	return s.callers.Add(pid)
 }
 
-// Stop ends everything that Start started, and the other callers.
+// Stop ends everything that Start started, and the well-behaved callers.
 func (s *System) Stop() error {
 	var failures []error
 	if s.callers != nil {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Source is the address from which attacks connect. Other callers have a different address.
+// Source is the IP address from which attacks connect. Well-behaved callers have a different address.
 const Source = "127.0.0.66"
 
 // Dial connects to a program from the address Source.
@@ -148,7 +148,7 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 // encodeHeaders returns the HPACK-encoded headers of a gRPC call.
 func encodeHeaders(path string) ([]byte, error) {
 	var block bytes.Buffer
-	// The fields are not added to the compression table, so that requests can be sent in any order.
+	// Send the fields without adding them to the compression table, so that requests can be sent in any order.
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
 		{":method", "POST"},
@@ -165,7 +165,7 @@ func encodeHeaders(path string) ([]byte, error) {
 	return block.Bytes(), nil
 }
 
-// Send sends data on a stream, at most as much as the server's windows allow at a time, and waits for window updates.
+// Send sends data on a stream and waits for window updates, because the server's windows limit the data in flight.
 // It returns an error if the stream or the connection ends before all data is sent.
 func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	c.mu.Lock()
@@ -192,7 +192,8 @@ func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	return nil
 }
 
-// Envelope returns a message with gRPC's prefix. The prefix contains the length announced, which may be wrong.
+// Envelope returns a message with gRPC's prefix: a flag for compression, and the length announced. Attacks can
+// announce a wrong length.
 func Envelope(message []byte, compressed bool, announced int) []byte {
 	prefix := make([]byte, 5, 5+len(message))
 	if compressed {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boot waits until a cluster whose processes were just started can run pods, and creates the objects that
-// every cluster needs.
+// Package boot waits until a cluster whose processes were just started can run pods. It also creates the objects
+// that every cluster needs.
 package boot
 
 import (
@@ -21,27 +21,27 @@ import (
 )
 
 const (
-	// bootTimeout is the timeout of all steps until a pod has run.
+	// bootTimeout is the timeout for all steps from the start of the cluster's processes until a pod has run.
 	bootTimeout = 3 * time.Minute
-	// interval is the interval between checks of a condition.
+	// interval is the time between checks of a condition, such as whether the API server answers.
 	interval = 100 * time.Millisecond
 )
 
-// Access returns the client configuration for callers outside of the cluster's network. The dialer connects them to
-// the cluster's API server.
+// Access returns the client configuration for programs outside of the cluster's network, such as this command. The
+// dialer connects them to the cluster's API server.
 func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", l.Name, err)
 	}
 	config.Dial = dialer.DialContext
-	// Proxies from the environment cannot reach the cluster's network.
+	// Ignore proxies of the environment: they cannot reach the cluster's network.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.QPS = -1
 	return rest.AddUserAgent(config, "cluster-up"), nil
 }
 
-// Client returns a client of the cluster's API for callers outside of its network.
+// Client returns a client of the cluster's API for programs outside of the cluster's network.
 func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) {
 	config, err := Access(l, dialer)
 	if err != nil {
@@ -80,8 +80,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// pollUntil calls look until it returns nil. If ctx ends first, it returns the last error of look, which describes
-// the missing part.
+// pollUntil calls look repeatedly until look returns nil. If ctx ends first, pollUntil returns the last error of
+// look, which says why the condition is not met yet.
 func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)

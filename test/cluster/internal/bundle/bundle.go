@@ -55,7 +55,7 @@ func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
 	return slices.Concat(misbehaving, catalog, conforming, []image.Spec{node}), nil
 }
 
-// misbehavingImages returns the images of the functions in test/functions.
+// misbehavingImages returns the images of the functions in test/functions, such as a function that crashes.
 func (s Source) misbehavingImages(ctx context.Context) ([]image.Spec, error) {
 	programs, err := s.buildPrograms(ctx, "test", "./functions/...")
 	if err != nil {
@@ -78,8 +78,9 @@ func staticImage(name, program string) image.Spec {
 	}
 }
 
-// functionImage returns an image with a static function at the same path as in the catalog's images. The image of the
-// function "entrypoint" has both an entrypoint and a command with arguments.
+// functionImage returns an image with a static function at the same path as in the catalog's images. The image of
+// the function "entrypoint" has both an entrypoint and a command with arguments, so that tests can check that the
+// function receives both.
 func functionImage(name, program string) image.Spec {
 	spec := staticImage(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}

@@ -11,7 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// identity is a function in JavaScript that returns its input. Tests use it to measure the start of Node.js.
+// identity is the source of a function in JavaScript that returns its input. Tests use it to measure the start of
+// Node.js.
 //
 //go:embed identity.js
 var identity string

@@ -17,11 +17,12 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// components is the name of the group of the cluster's own processes. They need a separate group, next to the groups
-// of pods, because v2 allows processes only in groups without children.
+// components is the name of the control group of the cluster's own processes, such as the kubelet. They need a
+// separate group, next to the groups of pods, because v2 allows processes only in groups without children.
 const components = "components"
 
-// listHierarchies returns the root directories of all hierarchies. A group must be created in each.
+// listHierarchies returns the root directories of all control group hierarchies. A group must be created in each
+// hierarchy.
 func listHierarchies() ([]string, error) {
 	if isUnified() {
 		return []string{mountPoint}, nil

@@ -12,11 +12,13 @@ import (
 	"runtime"
 )
 
-// Component is a set of programs built from the same source.
+// Component is a set of programs of a cluster that are built from the same source, such as the programs of
+// Kubernetes.
 type Component struct {
 	Name    string
 	Version string
-	// Inputs are further inputs of the build, such as linker flags. They are part of the cache key.
+	// Inputs are the inputs of the build in addition to Name and Version, such as linker flags. They are part of the
+	// cache key.
 	Inputs []string
 	// Build builds the programs and writes them into dir.
 	Build func(ctx context.Context, dir string) error

@@ -15,11 +15,11 @@ import (
 // generatedModule is the source of a temporary module in which programs are built. A separate module keeps the
 // programs' requirements out of this module's go.mod.
 type generatedModule struct {
-	// Mod is the beginning of the module's go.mod. buildModule appends the shared requirements, and the go command
-	// adds missing requirements.
+	// Mod is the beginning of the module's go.mod. buildModule appends the requirements that all components share, and
+	// the go command adds missing requirements.
 	Mod []byte
-	// Main is the source of the module's only program, which has the module's name. If it is empty, the module's
-	// tools are built.
+	// Main is the source of the module's only program, which has the module's name. If it is empty, the tools in the
+	// module's go.mod are built.
 	Main string
 	// Flags are the linker's flags.
 	Flags string

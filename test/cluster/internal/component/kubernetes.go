@@ -67,9 +67,9 @@ func kubeMod(ctx context.Context) ([]byte, error) {
 	return kubernetesMod(kubernetesVersion, requirements)
 }
 
-// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. The module k8s.io/kubernetes requires
-// its own libraries at v0.0.0, which was never published. The go.mod therefore replaces each by the release that
-// belongs to the version of Kubernetes.
+// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. The module k8s.io/kubernetes
+// requires its own libraries at v0.0.0, which was never published. The returned go.mod therefore replaces each
+// library by its release for the same version of Kubernetes.
 func kubernetesMod(version string, published []byte) ([]byte, error) {
 	source, err := modfile.Parse("go.mod", published, nil)
 	if err != nil {

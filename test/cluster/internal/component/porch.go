@@ -14,7 +14,7 @@ import (
 
 const porchModule = "github.com/nephio-project/porch"
 
-// Manifests is the directory of manifests in a component's directory.
+// Manifests is the name of the subdirectory with Kubernetes manifests in a built component.
 const Manifests = "manifests"
 
 // porchManifests are patterns of the manifests in Porch's module that install Porch: its custom resource definitions,

@@ -17,7 +17,7 @@ func Skaffold() Component {
 		Version: version,
 		Inputs:  []string{path, stripped},
 		Build: func(ctx context.Context, dir string) error {
-			// The checksum database does not contain some of its old dependencies.
+			// Skip the checksum database: it does not contain some old dependencies of skaffold.
 			const unchecked = "GONOSUMDB=*"
 			published, err := downloadModule(ctx, path, version, unchecked)
 			if err != nil {
