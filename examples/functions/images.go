@@ -19,16 +19,15 @@ var scale string
 //go:embed pinned/index.js
 var pinned string
 
-// sources contains the paths of the files from which the images are built.
+// sources contains the paths of the files from which the images of the example functions are built.
 type sources struct {
-	// team is the path of the executable of the Go function team.
+	// team is the path of the executable of "team", the example function in Go.
 	team string
-	// packages is a directory that contains Node.js and its libraries. If it is empty, Node.js of this machine is
-	// used.
+	// packages is a directory that contains Node.js and its libraries. If it is empty, this machine's Node.js is used.
 	packages string
 }
 
-// images returns the images of all functions.
+// images returns the images of all example functions.
 func (s sources) images() ([]image.Spec, error) {
 	shell, err := programFiles("/bin/sh", "sh")
 	if err != nil {
@@ -51,7 +50,7 @@ func (s sources) images() ([]image.Spec, error) {
 	}, nil
 }
 
-// node returns the files of Node.js for an image.
+// node returns the files that an image needs to run Node.js: the program and its libraries.
 func (s sources) node() ([]image.File, error) {
 	if s.packages != "" {
 		return image.NodeJS(filepath.Join(s.packages, "usr/bin/node"), s.packages)
@@ -63,7 +62,8 @@ func (s sources) node() ([]image.File, error) {
 	return image.NodeJS(source)
 }
 
-// programFiles returns the files that an image needs to run a program of this machine at path.
+// programFiles returns the files that an image needs to run a program: the program of this machine with the given
+// name, at path in the image, and its libraries.
 func programFiles(path, name string) ([]image.File, error) {
 	source, err := findResource(name)
 	if err != nil {
@@ -84,8 +84,8 @@ func findResource(name string) (string, error) {
 	return path, nil
 }
 
-// functionImage returns the image of a function. It removes duplicate files, such as libraries that two programs
-// share.
+// functionImage returns the image of a function. It removes duplicate files, such as a library that two programs in
+// the image need.
 func functionImage(name string, entrypoint []string, files ...image.File) image.Spec {
 	slices.SortFunc(files, func(a, b image.File) int { return strings.Compare(a.Path, b.Path) })
 	files = slices.CompactFunc(files, func(a, b image.File) bool { return a.Path == b.Path })

@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// run serves the images that the command line describes.
+// run parses the command line and serves the images that it describes.
 func run(ctx context.Context, args []string) error {
 	var s sources
 	flags := flag.NewFlagSet("functions", flag.ContinueOnError)

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Timeouts of the registry's connections. Its clients are on this machine.
+// Timeouts of connections to the registry. Its clients run on the same machine, so that connections are fast.
 const (
 	headerTimeout   = 10 * time.Second
 	transferTimeout = 5 * time.Minute
@@ -82,7 +82,8 @@ func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error
 	return nil
 }
 
-// readOnly is the handler of a registry. It rejects pushes after closed is set.
+// readOnly is the handler of a registry. Images can be pushed until closed is set. Then it rejects all requests
+// except for reads.
 type readOnly struct {
 	content http.Handler
 	closed  atomic.Bool

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bed describes a running cluster of the test bed to tests and tools: the paths of its
-// files and the access to its registries.
+// Package bed describes a running cluster of the test bed (test/cluster) to tests and tools: the paths of its files
+// and the access to its registries.
 package bed
 
 import (
@@ -20,8 +20,9 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the path of the file with the status of the cluster's own programs. Holds is a directory: while
-	// it contains a file with a program's name, the program is not started. Use [Info.Component] for both.
+	// Components is the path of the file with the status of the cluster's own programs, such as the kubelet. Holds is
+	// a directory: while it contains a file with a program's name, the program is not started. Use [Info.Component]
+	// for both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`
@@ -35,7 +36,8 @@ type Registry struct {
 	Name string `json:"name"`
 	// Host is the registry's host and port in image names.
 	Host string `json:"host"`
-	// Alias is the host and port of the same registry at an address that the node has no configuration for.
+	// Alias is the host and port of the same registry at a second address. The node has neither credentials nor a
+	// certificate authority for this address.
 	Alias string `json:"alias"`
 	URL   string `json:"url"`
 	// Username and Password are empty if the registry is open.

@@ -23,7 +23,7 @@ type Component struct {
 	status, hold string // files
 }
 
-// Component returns the program with the given name. The names are the names in the output of `cluster status`.
+// Component returns the cluster's program with the given name. `cluster status` prints the names.
 func (i Info) Component(name string) Component {
 	return Component{name: name, status: i.Components, hold: filepath.Join(i.Holds, name)}
 }
@@ -119,8 +119,8 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits until wanted returns true for the program's process ID, which is 0 while the program does not
-// run.
+// awaitProcess waits until the function wanted returns true. Its argument is the program's process ID, which is 0
+// while the program does not run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -20,7 +20,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Sizes of a column and a row of the dashboard's grid in a picture.
+// Sizes of a column and a row of the dashboard's grid in an SVG picture.
 const (
 	column = 14 * vg.Millimeter
 	row    = 9 * vg.Millimeter
@@ -62,7 +62,7 @@ func Read(content []byte) (Dashboard, error) {
 	return d, nil
 }
 
-// Line is a time series. The X of each point is in seconds since the beginning of the chart.
+// Line is a time series in a chart. The X of each point is in seconds since the beginning of the chart.
 type Line struct {
 	Labels map[string]string
 	Points plotter.XYs
@@ -135,8 +135,8 @@ func (p Panel) drawChart(query Range) (*plot.Plot, error) {
 // inLegend matches a label in a legend format, such as {{code}}.
 var inLegend = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// formatLegend returns the name of a line: it replaces each {{label}} in the format by the label's value. A missing
-// label is replaced by an empty text.
+// formatLegend returns the name of a line in the legend: it replaces each {{label}} in the format by the label's
+// value. A missing label is replaced by an empty text.
 func formatLegend(format string, labels map[string]string) string {
 	return inLegend.ReplaceAllStringFunc(format, func(label string) string { return labels[strings.Trim(label, "{}")] })
 }

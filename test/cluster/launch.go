@@ -48,7 +48,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 }
 
 // fillRegistries pushes images to the registries of a new cluster. Concurrently, it waits until the cluster can run
-// pods.
+// pods, which shortens the start.
 func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
 	client, err := boot.Client(l, space.Dialer{PID: running.Init.PID})
 	if err != nil {
@@ -95,8 +95,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	}
 	defer log.Close()
 	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keptDirectories()...)...)
-	// GOGC is inherited by all programs: less garbage collection saves a tenth of the processor time. Using more
-	// memory is acceptable because clusters are short-lived.
+	// All programs of the cluster inherit GOGC: less garbage collection saves a tenth of the processor time. Using
+	// more memory is acceptable because clusters are short-lived.
 	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root", "GOGC=400"}
 	command.Dir = "/"
 	command.Stdout, command.Stderr = log, log
@@ -106,8 +106,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keptDirectories returns flags of init for the directories that must stay visible in the cluster's mount namespace:
-// the cached programs, the sources and Go's caches.
+// keptDirectories returns flags of the hidden command init. They name the directories that must stay visible in the
+// cluster's mount namespace: the cached programs, the sources and Go's caches.
 func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {

@@ -27,7 +27,8 @@ func allPrograms() []release.Program {
 	return append([]release.Program{toolbox}, release.Programs()...)
 }
 
-// pushPrograms pushes the images of the project's programs to the open registry, as PREFIX/NAME.
+// pushPrograms pushes the images of the project's programs, as PREFIX/NAME, to the registry that requires no
+// credentials.
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
 	pushed []release.Program,
 ) error {

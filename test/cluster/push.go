@@ -29,7 +29,8 @@ type pusher struct {
 }
 
 // pushProgram pushes the image of a program. It runs ko only if neither the registry nor the cache contains the
-// image. The key of an image is a hash of the built program, because Go builds an unchanged program quickly.
+// image. To decide this, it builds the program, which is quick if the program has not changed. A hash of the built
+// program is the key of the image.
 func (to pusher) pushProgram(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
 	if err != nil {
@@ -42,7 +43,7 @@ func (to pusher) pushProgram(ctx context.Context, p release.Program, repository 
 	if present, err := to.registry.Same(ctx, repository, key, latest); err != nil || present {
 		return err
 	}
-	// Push the base even if ko does not run, because skaffold uses it too.
+	// Push the base image even if ko does not run, because skaffold uses it too.
 	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
 		return err
 	}

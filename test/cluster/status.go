@@ -56,7 +56,7 @@ func (o *options) status() (status, error) {
 		return status{}, err
 	}
 	now := status{Info: describeCluster(l, running), State: starting}
-	// The file does not exist yet if the cluster was just started.
+	// The status file does not exist yet if the cluster was just started.
 	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status{}, err
 	}

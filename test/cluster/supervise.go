@@ -67,11 +67,12 @@ func (o *options) supervise(ctx context.Context) error {
 	return nil
 }
 
-// specsFile is the path of the list of programs that the supervisor runs. statusFile is the path of their status.
+// specsFile returns the path of the file that lists the programs of the cluster. statusFile returns the path of the
+// file with their status.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 
-// holdDirectory is the directory in which tests create files to prevent the start of programs.
+// holdDirectory returns the directory in which tests create files to prevent the start of programs.
 func holdDirectory(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {

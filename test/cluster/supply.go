@@ -23,7 +23,8 @@ import (
 type supplier struct {
 	*options
 	fresh bool
-	// key is the cache key of the images that the registries have received so far.
+	// key is the key of the registries' current content in the cache. It depends on all images that they have received
+	// so far.
 	key string
 	// dirs are the directories in which the registries store images.
 	dirs       []string
@@ -43,7 +44,8 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supplyImages adds images to the registries. The name "what" is the images' directory in the cache.
+// supplyImages adds images to the registries. what is the name of the cache's subdirectory for these images, such
+// as "tools".
 func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {
@@ -69,7 +71,7 @@ func (to *supplier) supplyImages(ctx context.Context, what string, specs []image
 }
 
 // fillFromCache copies the cached content to the directories of all registries. It returns false if the cache does
-// not contain it.
+// not contain the content with the current key.
 func (to *supplier) fillFromCache(kept registrycache.Cache) (bool, error) {
 	for _, dir := range to.dirs {
 		if filled, err := kept.Fill(to.key, dir); err != nil || !filled {

@@ -30,8 +30,8 @@ func upCommand(o *options) *cobra.Command {
 	}
 }
 
-// up starts the cluster. It keeps an existing cluster that is ready and has the same configuration, and replaces any
-// other.
+// up starts the cluster. It keeps an existing cluster that is ready and has the same configuration, and replaces
+// any other existing cluster.
 func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err

@@ -21,7 +21,7 @@ type board struct {
 	rows               []row    // collapsed rows at the end, for features that not every system uses
 }
 
-// row is a section of a dashboard that is collapsed at first.
+// row is a section of a dashboard. It is collapsed until the user opens it.
 type row struct {
 	title  string
 	panels []panel
@@ -72,7 +72,7 @@ func operatorRules(dir string) ([]byte, error) {
 	return append([]byte(generatedRules), content...), err
 }
 
-// json returns the dashboard in Grafana's JSON model.
+// json returns the dashboard as JSON, as Grafana imports it.
 func (b board) json(name string) object {
 	var g grid
 	for _, s := range b.stats {
@@ -123,7 +123,7 @@ func variables(b board) []object {
 	return all
 }
 
-// Sizes in Grafana's grid. A line contains three panels or six stats.
+// Sizes of panels in Grafana's grid. A line contains three panels or six single numbers (stats).
 const (
 	gridWidth             = 24
 	width, height         = 8, 8
@@ -155,7 +155,7 @@ func (g *grid) place(panel object, w, h int) object {
 	return panel
 }
 
-// addRow adds a collapsed row that contains its panels.
+// addRow adds a collapsed row with its panels, which Grafana shows only after the user has opened the row.
 func (g *grid) addRow(r row) {
 	head := object{"type": "row", "title": r.title, "collapsed": true}
 	g.add(head, gridWidth, 1)
@@ -179,11 +179,11 @@ func targets(queries []query) []object {
 	return all
 }
 
-// step returns a threshold: the colour of values from the given value on. The value nil is for the lowest step.
+// step returns a threshold of a panel: the colour of values from the given value on. from is nil for the lowest
+// threshold.
 func step(color string, from any) object { return object{"color": color, "value": from} }
 
-// toFunction is a link from the line of a function in a graph to the dashboard "function", with that function
-// selected.
+// toFunction is a link from a function's line in a graph to the dashboard "function", with that function selected.
 var toFunction = object{
 	"title": "This function", "targetBlank": false,
 	"url": "/d/function-runner-function?${datasource:queryparam}&${namespace:queryparam}&${__url_time_range}" +
@@ -221,7 +221,7 @@ func (p panel) json() object {
 	return panel
 }
 
-// json returns the stat in Grafana's JSON model.
+// json returns the number as a panel in Grafana's JSON model.
 func (s stat) json() object {
 	return object{
 		"type": "stat", "title": s.title, "description": s.description,
@@ -238,7 +238,8 @@ func (s stat) json() object {
 	}
 }
 
-// selected replaces the placeholders {@} and {#} in a query by label selectors; see [panel].
+// selected replaces the placeholders {@} and {#} in a query by selectors of the chosen namespaces and functions;
+// see [panel].
 func selected(expr string) string {
 	const namespaces, functions = `{namespace=~"$namespace"`, `{namespace=~"$namespace",image=~"$function"`
 	return strings.NewReplacer(

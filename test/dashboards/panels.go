@@ -19,8 +19,9 @@ type stat struct {
 // runbooks is the URL of the directory of runbooks. Each alert has a page there.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted maps the titles of panels to the alerts that they help to understand. limit is the alert's threshold. It is
-// 0 if the threshold is not a value of the panel's graph. Tests compare the names with the alert rules.
+// alerted maps the title of each panel that helps to understand an alert to this alert. limit is the alert's
+// threshold. It is 0 if the threshold is not a value of the panel's graph. Tests compare the names with the alert
+// rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string

@@ -10,13 +10,13 @@ const (
 	lineSelector = `{namespace=~"$namespace", app=~"gateway|pod-manager|image-resolver|function-runner"}`
 )
 
-// search is a panel of traces or log lines. Its data source is not Prometheus but Tempo, Jaeger or Loki.
+// search is a panel that lists traces or log lines. Its data source is not Prometheus but Tempo, Jaeger or Loki.
 type search struct {
 	title, description string
 	// source is the type of the data source. It is also the name of the variable that selects the data source. kind
 	// is the type of the panel.
 	source, kind string
-	// query contains the fields of Grafana's target for this data source, including the query.
+	// query contains the data source's fields of Grafana's "target" object, including the query.
 	query object
 }
 

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// Target is a way to evaluate lists that is measured, such as a gateway or a process of the function.
+// Target is a server or program whose evaluations are measured, such as a gateway or a process of the function.
 type Target struct {
 	Name     string
 	Evaluate Evaluate
-	// Loop runs all evaluations of a caller in a closed loop. If it is nil, the caller calls Evaluate repeatedly.
+	// Loop runs all evaluations of a caller that waits for each answer before it calls again. If it is nil, the caller
+	// calls Evaluate repeatedly.
 	Loop Loop
 }
 
 // Evaluate evaluates a resource list, and returns the function's output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
-// Loop evaluates a list repeatedly. After every evaluation, it calls each with the error of the evaluation. It
-// returns when each returns false.
+// Loop evaluates a list repeatedly. After every evaluation, it passes the error of the evaluation to the function
+// each. It returns when this function returns false.
 type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
 // Input is a resource list to evaluate.
@@ -55,8 +56,8 @@ type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate total time in which all targets are measured with the same input and load. Turn
-	// is the time for which a target is measured before the next target is measured.
+	// Duration is the approximate total time in which all targets are measured with the same input and load. Turn is
+	// the time for which a target is measured before the next target gets its turn.
 	Duration, Turn time.Duration
 	// WarmUp is the time for which each target is called with an input and a load before measurements begin.
 	WarmUp time.Duration
@@ -66,11 +67,13 @@ type Plan struct {
 	// MaxInFlight is the maximum number of concurrent evaluations in an open loop. Further evaluations wait, and
 	// their latency includes this wait.
 	MaxInFlight int
-	// Seed is the seed of the random order of turns, arrivals in open loops, and resamples.
+	// Seed is the seed of all random choices: the order of turns, the arrivals in open loops, and the resamples for
+	// confidence intervals.
 	Seed uint64
 }
 
-// Run executes the plan. It returns an error if the first evaluation of an input fails at any target.
+// Run executes the plan, and returns the results for each input and load. It returns an error if the first
+// evaluation of an input fails at any target.
 func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	rng := rand.New(rand.NewPCG(plan.Seed, 0))
 	var levels []Level
@@ -114,7 +117,8 @@ func (p Plan) compareOutputs(ctx context.Context, input Input) (different []stri
 	return different, nil
 }
 
-// measureLoad measures all targets with an input and a load. It returns the turns of each round, indexed by target.
+// measureLoad measures all targets with an input and a load. In each round, it measures each target for a turn. The
+// result contains the turns of each round, indexed by target.
 func (p Plan) measureLoad(ctx context.Context, input Input, load Load, rng *rand.Rand) ([][]turn, error) {
 	recorder := newRecorder()
 	one := func(target Target, length time.Duration) (turn, error) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// takeTurn measures a target for a turn. Each caller first evaluates once without a measurement, because the previous
-// turn belonged to another target.
+// takeTurn measures a target for the given time. Each caller first evaluates once without a measurement, because
+// another target was measured before.
 func (p Plan) takeTurn(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
@@ -61,7 +61,8 @@ func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(erro
 	}
 }
 
-// runClosed runs callers that evaluate repeatedly for the given time, and each at least once.
+// runClosed runs callers that evaluate repeatedly for the given time, and each at least once. loop runs the
+// evaluations of a caller.
 func runClosed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
 	start := time.Now()
 	runTogether(callers, func() {
@@ -103,7 +104,7 @@ func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate
 	running.Wait()
 }
 
-// waitUntil waits until a time. It returns false if ctx has ended before.
+// waitUntil waits until a time. It returns false if ctx ends earlier.
 func waitUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command loadgen measures the latency of evaluations of a function, and compares targets: gateways, the function's
-// program, or a loop in a shell. The targets are measured in turns, in a random order in each round, so that changes
-// of the machine's speed affect all targets. The variation between rounds gives the confidence interval of a ratio
-// between two targets. make bench and make bench-cluster run this command.
+// program, or a loop in a shell. In each round, each target is measured for a turn. The order of the turns is
+// random, so that changes of the machine's speed affect all targets. The variation between rounds gives the
+// confidence interval of a ratio between two targets. make bench and make bench-cluster run this command.
 //
 // The files schedule.go and statistics.go contain only pure functions. The file loop.go calls targets and waits.
 package main
@@ -29,7 +29,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// maxMessage is the maximum size of a list, in bytes.
+// maxMessage is the maximum size of a resource list, in bytes.
 const maxMessage = 16 << 20
 
 type settings struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Range and precision of the histogram of latencies. Its size does not depend on the number of latencies.
+// Range and precision of the histogram of latencies. The size of the histogram does not depend on the number of
+// latencies.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(time.Hour)
@@ -22,17 +23,18 @@ type bar struct {
 	count   int64
 }
 
-// turn contains the measurements of a target in a turn.
+// turn contains the measurements of a target from a turn, the time in which no other target is measured.
 type turn struct {
 	bars    []bar // ascending
 	failed  int64
 	failure string
 	took    time.Duration
-	// client is the processor time that this program, the load generator, used in the turn.
+	// client is the processor time that this program, the load generator, used in the turn. The servers' processor
+	// time is not included.
 	client time.Duration
 }
 
-// recorder records the evaluations of a turn.
+// recorder records the evaluations of a target while the target is measured.
 type recorder struct {
 	took, client time.Duration // set after a turn
 
@@ -46,8 +48,8 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// recordEvaluation records the latency of an evaluation. Failed evaluations are only counted because their latency
-// may be short.
+// recordEvaluation records the latency of an evaluation. It only counts failed evaluations, because a fast failure
+// would make a target look fast.
 func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,8 @@ type Level struct {
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Rounds  int     `json:"rounds"`
-	// Different lists the targets whose output differs from the first target's output.
+	// Different lists the targets whose output differs from the first target's output, which may make the comparison
+	// meaningless.
 	Different []string `json:"different,omitempty"`
 	Results   []Result `json:"results"`
 }

@@ -17,8 +17,8 @@ func countRounds(duration, turn time.Duration, targets int) int {
 }
 
 // scheduleArrivals returns the times at which evaluations of an open loop start, relative to the start of the loop.
-// The times are random and independent of each other, like those of many callers, with the given average rate per
-// second.
+// The times are random and independent of each other, like the calls of many users. rate is their average number
+// per second.
 func scheduleArrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration
 	for at := 0.0; ; {

@@ -17,13 +17,13 @@ const (
 	confidence = 0.95
 )
 
-// sample contains a target's measurements in all rounds.
+// sample contains a target's measurements in all rounds. In each round, each target is measured once.
 type sample struct {
 	latencies []entry         // ascending
 	took      []time.Duration // duration of the turn in each round
 }
 
-// entry is a bar of a histogram with the number of its round.
+// entry is a bar of a histogram with the number of the round in which it was measured.
 type entry struct {
 	bar
 	round int
@@ -45,7 +45,7 @@ func newSample(rounds [][]turn, target int) sample {
 // Latencies are NaN if there were no successful evaluations.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures returns the figures of the sample. Each round counts as often as its weight.
+// figures returns the figures of the sample. weights contains, for each round, how often the round counts.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -63,8 +63,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latency at each of the shares, which must ascend. total is the weighted number of
-// evaluations.
+// quantiles returns the latency for each share, such as 0.99: the latency that this share of the evaluations does
+// not exceed. The shares must ascend. total is the weighted number of evaluations.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -79,10 +79,11 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// eachOnce returns the weights with which each round counts once.
+// eachOnce returns weights with which each round counts once, for the figures of the actual measurement.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
-// drawRounds draws as many rounds as there are, with replacement, and returns how often each round was drawn.
+// drawRounds draws as many rounds as there are, with replacement, for a bootstrap. It returns how often each round
+// was drawn.
 func drawRounds(rng *rand.Rand, rounds int) []int {
 	weights := make([]int, rounds)
 	for range rounds {
@@ -118,8 +119,8 @@ func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divideFigures returns the ratios of the figures, in the order of the fields of ratios. Each round counts as often
-// as its weight.
+// divideFigures returns the ratios of the figures of a sample to the figures of base, in the order of the fields of
+// ratios. weights contains, for each round, how often the round counts.
 func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}

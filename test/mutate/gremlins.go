@@ -20,8 +20,8 @@ import (
 // mutation.
 var mutationLine = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
-// runGremlins runs gremlins on a package, and prints the results. It parses the output of gremlins and not its
-// report, because the output also contains the results before a timeout.
+// runGremlins runs the mutation tester gremlins on a package, and prints the results. It parses the output of
+// gremlins and not its report, because only the output contains the results before a timeout.
 func (t target) runGremlins(ctx context.Context, o options, work string) error {
 	flag, err := t.writeModfile(ctx, o, work)
 	if err != nil {
@@ -62,9 +62,9 @@ func (t target) printResults(w io.Writer, output []byte, late bool, budget time.
 	return err
 }
 
-// writeModfile writes a copy of the module's go.mod in which the replacement of libs has an absolute path, and
-// returns the flag of the go command that selects the copy. The path must be absolute because gremlins copies the
-// module to another directory.
+// writeModfile writes a copy of the module's go.mod in which the replace directive for libs has an absolute path.
+// It returns the flag of the go command that selects the copy. The path must be absolute because gremlins copies
+// the module to another directory.
 func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))

@@ -47,7 +47,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run tests the mutations in a sandbox if possible, because changed code that kills processes may kill unrelated
+// run tests the mutations in a sandbox if possible, because mutated code that sends signals may kill unrelated
 // processes.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
@@ -64,8 +64,8 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return mutateAll(ctx, o, withoutKilling(packages))
 }
 
-// mutateAll tests all mutations. The code is 1 if no test noticed a named mutation, or if a mutation could not be
-// made.
+// mutateAll tests all mutations. The exit code is 1 if no test noticed a named mutation, or if a mutation could not
+// be made.
 func mutateAll(ctx context.Context, o options, core []target) (code int, err error) {
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -105,7 +105,7 @@ func testNamed(ctx context.Context, o options, core []target, work string) (live
 	return lived, nil
 }
 
-// unleashAll runs gremlins on the packages, one after another.
+// unleashAll runs the mutation tester gremlins on the packages, one after another.
 func unleashAll(ctx context.Context, o options, core []target, work string) error {
 	fmt.Printf("\n%-45s %6s %6s %9s %11s\n", "PACKAGE", "KILLED", "LIVED", "TIMED OUT", "NOT COVERED")
 	for _, p := range core {

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// mutation is a named change of a package.
+// mutation is a change of a package that a test must notice.
 type mutation struct {
 	Name    string
 	Package string // directory of the package in the repository
@@ -70,7 +70,8 @@ func (m mutation) runTests(ctx context.Context, o options, work string) (verdict
 	return runTests(ctx, module, overlay, tests)
 }
 
-// runTests runs tests with an overlay. The verdict is lived if the tests succeed.
+// runTests runs tests with an overlay of changed files. The verdict is lived if the tests succeed, which means that
+// they do not notice the change.
 func runTests(ctx context.Context, module, overlay string, tests []string) (verdict string, err error) {
 	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
 	out, err := goCommand(ctx, module, args...)

@@ -10,11 +10,11 @@ import (
 // target is a package in which mutations are tested.
 type target struct {
 	module, dir string // path of the module in the repository, path of the package in the module
-	// kills is true if the package sends signals to processes.
+	// kills is true if the package sends signals to processes, so that its mutations need a sandbox.
 	kills bool
 }
 
-// packages are the core packages of the system, whose tests are tested.
+// packages are the core packages of the system. Mutations of these packages test their tests.
 var packages = []target{
 	{module: "services/gateway", dir: "internal/admission"},
 	{module: "libs", dir: "fnproc", kills: true},
@@ -46,7 +46,7 @@ var packages = []target{
 // path returns the package's directory in the repository.
 func (t target) path() string { return filepath.Join(t.module, t.dir) }
 
-// withoutKilling returns the packages that do not send signals to processes.
+// withoutKilling returns the packages that do not send signals to processes. They can be tested without a sandbox.
 func withoutKilling(all []target) []target {
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.kills })
 }

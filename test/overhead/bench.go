@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// bench contains the options of a measurement.
+// bench contains the options of a measurement, from the command line.
 type bench struct {
 	bin, functions       string
 	image, function      string
 	items, callers, ways string // comma-separated lists
 	document             string // file to write the figures into, empty for none
 	budget, block        time.Duration
-	// examples is the directory of the program that serves images. launcher is the value of FNR_SANDBOX, which
-	// selects the program that starts sandboxes. podman is the command line that runs an image, which follows it.
+	// examples is the directory of the program that serves images of example functions. launcher is the value of
+	// FNR_SANDBOX, which selects the program that starts sandboxes. podman is the command line that runs an image,
+	// without the image's name at its end.
 	examples, launcher, podman string
 	// kpt is the path of the program kpt. make kpt-compare builds it.
 	kpt string
@@ -32,7 +33,8 @@ type bench struct {
 	stderr   io.Writer
 }
 
-// way is a way to evaluate a list that is measured, such as a bare process or a gateway.
+// way is a method of evaluating resource lists that is measured, such as starting a process for each list or
+// calling a gateway.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
@@ -40,7 +42,7 @@ type way struct {
 	target   string // value of loadgen's flag --target
 }
 
-// measurements returns the function that measures and prints each table, by the table's name.
+// measurements returns, by the name of each table, the function that measures and prints the table.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
@@ -49,7 +51,7 @@ func (b *bench) measurements() map[string]func(context.Context) error {
 	}
 }
 
-// measureTables measures the tables in a comma-separated list. If a table fails, it continues with the next.
+// measureTables measures the tables in a comma-separated list. If a table fails, it continues with the next table.
 func (b *bench) measureTables(ctx context.Context, list string) error {
 	measure, names := b.measurements(), strings.Split(list, ",")
 	for _, name := range names {
@@ -69,7 +71,7 @@ func (b *bench) measureTables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run measures the table "overhead": all ways with all sizes of lists and numbers of callers.
+// run measures the table "overhead": all ways of evaluating, with all sizes of lists and all numbers of callers.
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.openWays(ctx)
 	defer stop()
@@ -99,8 +101,8 @@ func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	return string(figures), nil
 }
 
-// openWays starts the servers of the ways in b.ways, and returns the ways. The caller must call stop, even after an
-// error.
+// openWays starts the servers that the ways of evaluating in b.ways need, and returns these ways. The caller must
+// call stop, even after an error.
 func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {
@@ -135,7 +137,8 @@ func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err erro
 	return ways, stop, nil
 }
 
-// sameOutput returns an error if the ways return different outputs for a list.
+// sameOutput returns an error if the ways of evaluating return different outputs for a list, because their times
+// would not be comparable.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// chain is the servers behind an evaluation in a pod: a gateway, a lender in place of the pod-manager, and a
+// chain is the servers that an evaluation in a pod passes: a gateway, a minimal pod-manager (lender), and a
 // wrapper-server in place of the pod.
 type chain struct {
 	way
@@ -23,8 +23,8 @@ func (c *chain) stop() {
 	}
 }
 
-// startChain starts the servers of a chain. If secure is true, they use mutual TLS with certificates below dir,
-// otherwise plaintext. The caller must stop the chain, even after an error.
+// startChain starts a gateway, a lender and a wrapper-server. If secure is true, they use mutual TLS with
+// certificates below dir, otherwise plaintext. The caller must stop the chain, even after an error.
 func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain, error) {
 	c := &chain{way: way{name: "plaintext"}}
 	var pod, gateway, lender []string
@@ -76,7 +76,7 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 	return c, nil
 }
 
-// startLender starts another process of this program as a lender.
+// startLender starts another process of this program as a lender, a minimal pod-manager.
 func (b *bench) startLender(ctx context.Context, args ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// Maximum costs of confinement: spareLimit with a spare process, which was started before its evaluation, and
-// newLimit with a new process.
+// Maximum costs of confinement: spareLimit if the process was started in advance of its evaluation (a spare
+// process), and newLimit if the process starts during the evaluation.
 const (
 	spareLimit = 1.05                   // maximum ratio to the unconfined median
 	newLimit   = 500 * time.Microsecond // maximum addition to the unconfined median
@@ -32,12 +32,13 @@ const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').re
 // subject is a function whose confinement is measured.
 type subject struct {
 	name, image string
-	// pause is the pause between evaluations. In this time, a new spare process starts and waits for its input.
+	// pause is the pause between evaluations. In this time, a process for the next evaluation starts in advance and
+	// waits for its input.
 	pause time.Duration
 }
 
-// mode selects evaluations with or without spare processes. Without spare processes, the process starts during the
-// evaluation, so that only a short pause is necessary and more samples are measured.
+// mode selects evaluations by processes that were started in advance, or by new processes. A new process starts
+// during the evaluation, so that only a short pause is necessary and more samples are measured.
 type mode struct {
 	name  string
 	env   []string
@@ -49,7 +50,7 @@ var modes = []mode{
 	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
-// confinement measures the table "confinement": the cost of confinement for evaluations of a single item by the
+// confinement measures the table "confinement": the cost of confinement for evaluations of a single resource by the
 // gateway.
 func (b *bench) confinement(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")

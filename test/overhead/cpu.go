@@ -15,8 +15,8 @@ import (
 const clockTick = 10 * time.Millisecond
 
 // processorTime returns the processor time that this program and the server pid have used so far, including their
-// child processes that have exited. On a machine with other load, it is more reliable than wall-clock time. pid is 0
-// for ways without a server.
+// child processes that have exited. On a machine with other load, it is more reliable than wall-clock time. pid is
+// 0 if the measured evaluations need no server.
 func processorTime(pid int) (time.Duration, error) {
 	var total time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// linesOf returns the comment lines in a document before and after the figures of a table.
+// linesOf returns the comment lines that mark the figures of a table in a document: the line before and the line
+// after the figures.
 func linesOf(table string) (begin, end string) {
 	return fmt.Sprintf("<!-- Written by make bench-docs, %s: begin -->\n", table),
 		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)

@@ -15,9 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// hop is a minimal evaluator: a server of grpc-go that starts the bare process for each call and checks nothing. The
-// difference between a hop and the bare process is the cost of a gRPC call on this machine. Higher costs of the
-// gateway or the wrapper-server are their own.
+// hop is a minimal evaluator: a server of grpc-go that starts a new process of the function for each call and
+// checks nothing. The difference between a hop and such a process without a server is the cost of a gRPC call on
+// this machine. Higher costs of the gateway or the wrapper-server are caused by their own code.
 type hop struct {
 	evaluator.UnimplementedFunctionEvaluatorServer
 	evaluate func(context.Context, []byte) ([]byte, error)
@@ -30,7 +30,7 @@ func (h hop) EvaluateFunction(ctx context.Context,
 	return &evaluator.EvaluateFunctionResponse{ResourceList: out}, err
 }
 
-// startHop starts another process of this program as a hop.
+// startHop starts another process of this program as a hop, a minimal gRPC server that evaluates functions.
 func (b *bench) startHop(ctx context.Context) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (b *bench) startHop(ctx context.Context) (*server, error) {
 	return b.startServer(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
-// serveHop serves a function on the port until ctx ends.
+// serveHop serves evaluations of the function binary on the port until ctx ends.
 func serveHop(ctx context.Context, port, binary string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:"+port)

@@ -36,7 +36,7 @@ func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (leas
 	return grantedPod{l.pod}, nil
 }
 
-// grantedPod is a lease of the lender's pod.
+// grantedPod is a granted lease of the lender's only pod.
 type grantedPod struct{ pod *lease.Granted }
 
 func (l grantedPod) Granted() *lease.Granted      { return l.pod }

@@ -36,7 +36,7 @@ func (b *bench) ofStore(dir, registry string) []string {
 	}
 }
 
-// five are the images in the pipeline of the package with five functions, in their order.
+// five are the images in the pipeline of the package with five functions, in the order of the pipeline.
 var five = []string{"team:v1", "scale:v1", "team:v1", "scale:v1", "pinned:v1"}
 
 // fiveFunctions compares fnctl render --local with kpt fn render, which runs podman, and with five runs of podman
@@ -127,8 +127,8 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand returns a way's function that runs a program. The program renders a package, so that the function
-// ignores its list.
+// runCommand returns an evaluate function of a [way], which runs a program. The function ignores its list because
+// the program renders a package instead.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {
@@ -144,8 +144,8 @@ func (b *bench) runCommand(env []string, program string, args ...string) func(
 	}
 }
 
-// oneByOne returns a way's function that runs the five functions with podman. Each function's input is the output of
-// the previous function.
+// oneByOne returns an evaluate function of a [way], which runs the five functions with podman. Each function's
+// input is the output of the previous function.
 func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) (out []byte, err error) {
 		out = list

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// times contains the measurements of a way.
+// times contains the measurements of a way of evaluating, such as the gateway.
 type times struct {
 	evaluations []time.Duration
 	// cpu is the processor time of all calls, including the first call of each turn, whose duration is not in
@@ -19,9 +19,9 @@ type times struct {
 	calls int // number of calls in cpu
 }
 
-// measure returns the times of each way by its name. It measures the ways in turns, in a random order in each round,
-// so that changes of the machine's speed affect all ways. Only one way uses the machine during a turn, so that its
-// background work, such as starting spare processes, does not slow down other ways.
+// measure returns the times of each way of evaluating by its name. It measures the ways in turns, in a random order
+// in each round, so that changes of the machine's speed affect all ways. Only a single way uses the machine during
+// a turn, so that its background work, such as starting processes in advance, does not slow down other ways.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)
@@ -42,7 +42,7 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
-// timeTurn runs a turn of a way and measures its processor time.
+// timeTurn calls turn, which evaluates in the given way for some time, and measures the processor time.
 func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	before, err := processorTime(w.pid)
 	if err != nil {

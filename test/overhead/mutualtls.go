@@ -15,7 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// mutualTLSLimit is the maximum ratio of the median duration with mutual TLS to the median duration without it.
+// mutualTLSLimit is the maximum ratio of the median duration of evaluations with mutual TLS to the median duration
+// without it.
 const mutualTLSLimit = 1.05
 
 // gatewayID is the SPIFFE ID of gateways. podID is the SPIFFE ID of the lender's pod. podSecret is the secret that
@@ -55,7 +56,7 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 	return err
 }
 
-// measureRounds measures two ways in turns, and returns the two median durations of each round.
+// measureRounds measures two ways of evaluating in turns, and returns the two median durations of each round.
 func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rounds [][2]time.Duration, err error) {
 	end := time.Now().Add(b.budget)
 	for n := 0; n < 3 || time.Now().Before(end); n++ {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// inherited is the file descriptor of the listener that the observer inherits.
+// inherited is the file descriptor of the listener that the observer's process inherits.
 const inherited = 3
 
 // startObserver starts another process of this program as the observer, and returns its URL. The observer stands for

@@ -26,15 +26,16 @@ type sandboxedFunction struct {
 	name   string
 	image  string // name in the local registry
 	binary string // path of the same program outside of the image
-	// pause is the pause between evaluations. In this time, a new spare sandbox starts and waits for its input.
+	// pause is the pause between evaluations. In this time, a sandbox for the next evaluation starts in advance and
+	// waits for its input.
 	pause time.Duration
 }
 
 const sandboxesHeader = "function  items  way       with pauses  over bare  in a row     over bare"
 
-// sandboxes measures the table "sandboxes". It compares the bare process with the exec evaluator, with sandboxes, and
-// with podman if it is installed. Evaluations are measured with pauses, in which spare processes start, and without
-// pauses.
+// sandboxes measures the table "sandboxes". It compares the bare process with the exec evaluator, with sandboxes,
+// and with podman if it is installed. Evaluations are measured with pauses, in which processes start in advance,
+// and without pauses.
 func (b *bench) sandboxes(ctx context.Context) error {
 	return b.withRegistry(ctx, "sandboxes", func(dir, registry string) error {
 		functions, err := b.sandboxed(dir, registry)
@@ -53,8 +54,9 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	})
 }
 
-// withRegistry calls measure with a temporary directory and with the address of the registry of examples/functions. If
-// the registry does not start, withRegistry prints that what is skipped.
+// withRegistry calls measure with a temporary directory and with the address of the registry of examples/functions.
+// If the registry does not start, withRegistry prints that the measurement is skipped. what is the name of the
+// measurement.
 func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -125,7 +127,7 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	return functions, err
 }
 
-// sandboxRows measures a function in all ways and prints its rows.
+// sandboxRows measures a function in all ways of evaluating, and prints a row for each way.
 func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxedFunction) error {
 	ways := []way{{"bare", bareProcess(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
@@ -150,8 +152,8 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay pulls an image with podman, and returns the way that runs it. ways is empty if podman is not installed.
-// remove removes the image.
+// podmanWay pulls an image with podman, and returns the way of evaluating that runs it. ways is empty if podman is
+// not installed. remove removes the image.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -171,8 +173,9 @@ func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove
 	return []way{{"podman", evaluate, 0, ""}}, remove, nil
 }
 
-// measureSandboxes measures the ways for each size of lists, and prints a row for each way. It measures podman after
-// the turns of all other ways, because podman continues to clean up after a function has exited.
+// measureSandboxes measures the ways of evaluating for each size of lists, and prints a row for each way. It
+// measures podman after the turns of all other ways, because podman continues to clean up after a function has
+// exited.
 func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways, podman []way) error {
 	for items := range strings.SplitSeq(b.items, ",") {
 		n, err := strconv.Atoi(items)
@@ -201,7 +204,7 @@ func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways
 	return nil
 }
 
-// reportSandboxes prints a row for each way, with its ratios to the first way, the bare process.
+// reportSandboxes prints a row for each way of evaluating, with its ratios to the first way, the bare process.
 func (b *bench) reportSandboxes(function string, items int, ways []way, paused, row []times) error {
 	const micros = time.Microsecond
 	for i, w := range ways {
@@ -216,8 +219,9 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 	return nil
 }
 
-// inTurns measures the ways in turns, in a random order in each round. With a pause, each turn is a pause and a
-// single evaluation. Without a pause, each turn consists of several evaluations, and the first is left out.
+// inTurns measures the ways of evaluating in turns, in a random order in each round. With a pause, each turn is a
+// pause and a single evaluation. Without a pause, each turn consists of several evaluations, and the first is left
+// out.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))
 	if len(ways) == 0 {

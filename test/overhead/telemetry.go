@@ -49,9 +49,9 @@ func (b *bench) telemetry(ctx context.Context) error {
 	return nil
 }
 
-// reportTelemetry prints a row for each way, and reports whether the limit is held. The row contains the processor
-// time, which is more reliable than the median on a busy machine. It does not include the observer, because collector
-// and Prometheus would run on other machines.
+// reportTelemetry prints a row for each way of evaluating, and reports whether the limit is held. The row contains
+// the processor time, which is more reliable than the median on a busy machine. It does not include the observer,
+// because collector and Prometheus would run on other machines.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {

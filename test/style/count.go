@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// counts contains the count of each form by the form's name.
+// counts contains, for each form by its name, how many comments, names or words have this form.
 type counts map[string]*count
 
 func (c counts) countOf(f form) *count {
@@ -23,7 +23,7 @@ func (c counts) countOf(f form) *count {
 
 var directive = regexp.MustCompile(`SPDX|nolint|^go:|^\s*$`)
 
-// addGo counts the forms in the comments and names of a Go file.
+// addGo counts the discouraged forms in the comments and names of a Go file.
 func (c counts) addGo(src []byte) error {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", src, parser.ParseComments)
@@ -78,7 +78,7 @@ func (c counts) addNames(decl ast.Decl) {
 
 var fence = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
 
-// addDocument counts the forms in the words of a Markdown file, without its code.
+// addDocument counts the discouraged forms in the words of a Markdown file, without its code.
 func (c counts) addDocument(text string) {
 	text = fence.ReplaceAllString(text, "")
 	for _, f := range documentForms {
@@ -91,7 +91,7 @@ func (c counts) addDocument(text string) {
 // area matches the areas of a commit: "pool: ", "pool, kube: " or "status page: ".
 var area = regexp.MustCompile(`^[^: ]+( [^: ]+)?(, [^: ]+)*: `)
 
-// addSubject counts the forms in the subject of a commit. Subjects should have the form "area: verb …".
+// addSubject counts the discouraged forms in the subject of a commit. Subjects should have the form "area: verb …".
 func (c counts) addSubject(subject string) {
 	prefix := area.FindString(subject)
 	plain := c.countOf(plainSubject)

@@ -7,10 +7,10 @@ import "regexp"
 // form is a kind of sentence or name that CONTRIBUTING.md discourages.
 type form struct {
 	name string
-	// goal is the maximum number of units with this form among per units (1000 or 100). A unit is a comment line, a
-	// word, a name or a commit.
+	// goal is the maximum number of units with this form in every 1000 or 100 units; the field per is 1000 or 100. A
+	// unit is a comment line, a word, a name or a commit.
 	goal, per float64
-	// pattern matches a unit that has this form. It is nil for forms that code recognizes.
+	// pattern matches a unit that has this form. It is nil if other code recognizes the form.
 	pattern *regexp.Regexp
 }
 
@@ -22,8 +22,8 @@ func perHundred(name string, goal float64, pattern string) form {
 	return form{name, goal, 100, regexp.MustCompile(pattern)}
 }
 
-// commentForms are the forms in comments. A unit is a line of a comment. The goals are 1.25 to 5 times the highest
-// rate among eight well-known Go projects.
+// commentForms are the discouraged forms in comments. A unit is a line of a comment. The goals are 1.25 to 5 times
+// the highest rate among eight well-known Go projects.
 var commentForms = []form{
 	perThousand("definition by clause", 6,
 		`\b(is|are|was|were) (what|how|when|where|who|whose|whom|why|whether|since when|until when)\b`),
@@ -41,7 +41,7 @@ var commentForms = []form{
 	perThousand("zero value as a tail", 5, `[;,] (nil|empty|zero|none|0|false) (if|for|while|without|until|unless)\b`),
 }
 
-// documentForms are the forms in documents. A unit is a word.
+// documentForms are the discouraged forms in documents. A unit is a word.
 var documentForms = []form{
 	perThousand("clause in place of a noun", 2, `\bwhat\b`),
 	perThousand("pronoun with of", 0.1, `\b(that|those) of\b`),
@@ -72,7 +72,7 @@ func (c *count) addUnit(f form, text string) {
 	}
 }
 
-// reachesGoal reports whether the form is not more frequent than its goal.
+// reachesGoal reports whether the form is at most as frequent as its goal.
 func (c count) reachesGoal(f form) bool {
 	return float64(c.found)*f.per <= f.goal*float64(c.of)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bed tests features of the test bed's clusters that other clusters lack: registries that require credentials
-// or a certificate authority, and the images in them.
+// Package bed tests features that only the test bed's clusters (test/cluster) provide: registries that require
+// credentials or a certificate authority, and the images in these registries.
 package bed

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sleep is a function that returns its input after data.duration of its ConfigMap, by default ten seconds. If
-// the environment variable TESTFN_GREETING is set to a number, it first writes as many bytes to stderr. With more
-// than 64 KiB, a spare process is discarded.
+// Command sleep is a function that returns its input after data.duration of its ConfigMap, by default ten seconds.
+// If the environment variable TESTFN_GREETING is set to a number, it first writes this number of bytes to stderr.
+// If it writes more than 64 KiB, a server that has started it in advance discards the process.
 package main
 
 import (

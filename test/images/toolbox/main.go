@@ -24,8 +24,8 @@ import (
 const (
 	// requestTimeout is the timeout of a single request or look-up.
 	requestTimeout = 5 * time.Second
-	// retryTimeout is the time for which a failed request is retried. A Service may need a moment until it forwards
-	// connections to its new pods.
+	// retryTimeout is the time for which a failed request is retried. A new Service may need a moment until
+	// connections reach its pods.
 	retryTimeout, pause = time.Minute, 100 * time.Millisecond
 )
 

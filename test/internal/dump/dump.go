@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Cluster contains clients of the cluster whose objects are written.
+// Cluster contains clients of a cluster, with which its objects are read.
 type Cluster struct {
 	Kinds   discovery.DiscoveryInterface
 	Objects dynamic.Interface

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// Bases and Components are the parts of overlays. An overlay consists of a base and any components, in any order,
-// that the base does not contain already.
+// Bases and Components are the names of the kustomizations that overlays combine. An overlay consists of a base and
+// any number of components, in any order. It must not repeat a component that the base already contains.
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
 		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main",
 		"private-registry", "production", "service-mesh", "tracing",
 	}
-	// Microservices and FunctionRunner are further components that work only with the base of the same name.
+	// Microservices and FunctionRunner list further components. These work only with the base of the same name.
 	Microservices  = []string{"callers", "mutual-tls", "mutual-tls-secrets"}
 	FunctionRunner = []string{"mutual-tls-pods"}
 )
@@ -72,8 +72,8 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 // block matches a YAML code block in a Markdown document.
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// Documented returns the directories of the overlays that the documents show as examples, by their names. It writes
-// each overlay into its own copy of the directory deploy, so that relative paths in the overlay work.
+// Documented returns the directories of the overlays that the project's documents show as examples, by their names.
+// It writes each overlay into its own copy of the directory deploy, so that relative paths in the overlay work.
 func Documented(t testing.TB, root string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}

@@ -13,7 +13,7 @@ import (
 // kustomization is the name of the file that describes a kustomization.
 const kustomization = "kustomization.yaml"
 
-// Combine creates a kustomization that consists of a resource and components, and returns its directory. The resource
+// Combine creates a kustomization that consists of a resource and components, and returns its directory. resource
 // is the path of a base or an overlay, relative to the directory deploy.
 func Combine(t testing.TB, deploy, resource string, components ...string) string {
 	t.Helper()

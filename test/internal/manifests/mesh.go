@@ -12,8 +12,8 @@ import (
 // Mesh is Istio's API group for security. Only clusters with Istio serve it.
 var Mesh = schema.GroupVersion{Group: "security.istio.io", Version: "v1"}
 
-// AuthorizationPolicy is the object of Istio with only the fields that our manifests use. None of them needs a
-// waypoint proxy. Decode rejects other fields.
+// AuthorizationPolicy is the Istio object of the same name with only the fields that our manifests use. None of
+// these fields needs a waypoint proxy. Decode rejects all other fields.
 type AuthorizationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packagelist makes the resource lists of packages, with which programs are measured.
+// Package packagelist creates the resource lists that functions receive for packages. Measurements use these lists
+// as inputs.
 package packagelist
 
 import (

@@ -22,7 +22,7 @@ const mountPoint = "/sys/fs/cgroup"
 // creating process (owner) follows in the name.
 const prefix = "fnr-sandbox-"
 
-// layout contains the file names of the memory controller in a version of control groups.
+// layout contains the file names of the memory controller in cgroup v1 or v2.
 type layout struct {
 	root                   string // directory of the hierarchy
 	limit, usage, inactive string

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// runsDirectory returns the parent of the directories of runs. For root, it is not a directory for temporary files,
-// because an empty file system is mounted over those directories in the sandbox.
+// runsDirectory returns the parent directory for the files of runs. For root, it is not a directory for temporary
+// files, because the sandbox mounts an empty file system over those directories.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"
@@ -19,14 +19,15 @@ func runsDirectory() string {
 	return os.TempDir()
 }
 
-// NewDirectory creates the directory of a run. Other users can read it.
+// NewDirectory creates the directory for the files of a run, which is named after the process owner. Other users
+// can read it.
 func NewDirectory(owner int) (string, error) {
 	dir := filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the control groups and the directory of the run of the process owner. The process must have exited,
-// or be about to exit.
+// Sweep removes the control groups and the directory that belong to a run of the process owner. The process must
+// have exited, or be about to exit.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {

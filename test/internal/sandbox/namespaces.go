@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox isolates attacks and changed programs from the machine. They run in separate PID, network and mount
-// namespaces, which disappear when their first process exits. Programs under attack also run in control groups with a
-// memory limit.
+// Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine. They run in
+// separate PID, network and mount namespaces, which disappear when their first process exits. Programs under attack
+// also run in control groups with a memory limit.
 package sandbox
 
 import (
@@ -25,8 +25,8 @@ const Metadata = "169.254.169.254"
 // Possible reports whether this process may create namespaces, which requires root.
 func Possible() bool { return os.Geteuid() == 0 }
 
-// Run runs another process of this program with args, as the first process of new namespaces, and returns its exit
-// code. When ctx ends, the process receives SIGTERM, and is killed after ten seconds.
+// Run runs this program again with args, as the first process of new namespaces, and returns the exit code. When
+// ctx ends, the process receives SIGTERM, and is killed after ten seconds.
 func Run(ctx context.Context, args ...string) (int, error) {
 	self, err := os.Executable()
 	if err != nil {

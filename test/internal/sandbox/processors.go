@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// processorsRoot is the root directory of the CPU controller in v1.
+// processorsRoot is the root directory of the CPU controller in cgroup v1.
 var processorsRoot = filepath.Join(mountPoint, "cpu")
 
 // preference is the CPU weight of a group, ten times the default. The program under attack gets preference because in
@@ -17,10 +17,10 @@ const (
 	sharesV2, preferenceV2 = "cpu.weight", "1000"
 )
 
-// newProcessors gives the group with the directory memory a CPU weight, and returns the group's directory in the CPU
-// controller. It is empty if there is no CPU controller.
+// newProcessors sets the CPU weight of a group. memory is the group's directory in the memory controller. The
+// result is the group's directory in the CPU controller. It is empty if there is no CPU controller.
 //
-// Containers have such a group too. Without the group, the scheduler divides the processors equally between sessions.
+// Containers have such a CPU group too. Without it, the scheduler divides the processors equally between sessions.
 // Each function leads its own session, so that eight functions would get eight times as much as the program and the
 // attackers together.
 func newProcessors(memory string) string {

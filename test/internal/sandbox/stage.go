@@ -15,22 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stage is the first argument of a process of this program that sets up the environment of another program and then
-// executes it ([Become]).
+// Stage is the first argument of a process of this program that only sets up the environment of another program. It
+// then executes that program ([Become]).
 const Stage = "stage"
 
 // user is the user and group ID of programs under attack. It is the same as in their images.
 const user = 65532
 
-// Token and DockerConfig are files with credentials that programs can read. Functions must not be able to read them.
+// Token and DockerConfig are the paths of files with credentials that programs can read. Functions must not be able
+// to read them.
 const (
 	Token        = "/run/secrets/kubernetes.io/serviceaccount/token"
 	DockerConfig = "/run/secrets/docker/config.json"
 )
 
-// Command returns a command that runs a program in the group and in an environment like that of a container: as an
-// unprivileged user, with empty temporary directories, and with the group as the root of control groups. If g is nil,
-// the command runs the program directly.
+// Command returns a command that runs a program in the group and in an environment like a container's: as an
+// unprivileged user, with empty temporary directories, and with the group as the root of control groups. If g is
+// nil, the command runs the program directly.
 func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	if g == nil {
 		cmd := exec.CommandContext(ctx, path, args...)
@@ -42,8 +43,8 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become sets up the environment that Command describes, and executes the program in this process. The arguments are
-// the arguments after Stage. It returns only if there is an error.
+// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program.
+// args are the arguments after Stage. It returns only if there is an error.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
 	if len(args) < 4 {

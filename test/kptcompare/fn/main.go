@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Annotations with the file of a resource, and its index in the file, in old SDKs.
+// Annotations in which old SDKs store the file of a resource, and its index in the file.
 const (
 	legacyPath  = "config.kubernetes.io/path"
 	legacyIndex = "config.kubernetes.io/index"
@@ -131,8 +131,8 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll appends the configured value to the label "seen" of each resource, so that the label lists the functions
-// that processed the resource.
+// labelAll appends the configured value to the label "seen" of each resource. The label then lists the functions
+// that have processed the resource.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
@@ -226,7 +226,8 @@ func moveItem(l *list) error {
 	return nil
 }
 
-// quoteValues puts all strings in double quotes, as functions in other languages may do.
+// quoteValues puts all strings in double quotes, as functions in other languages may do, to compare how fnctl and
+// kpt format them.
 func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())
@@ -253,7 +254,7 @@ const warnings = `
   tags: {rule: x}
 `
 
-// spoilOutput adds an invalid resource without a name.
+// spoilOutput adds a resource without a name, which makes the output invalid.
 func spoilOutput(l *list) error {
 	l.items = append(l.items, yaml.MustParse("apiVersion: v1\nkind: Secret\n"))
 	return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// Users of the cluster's API. Each user has a static token and a kubeconfig.
+// Users of the cluster's API. Each user authenticates with a static token, which its kubeconfig contains.
 const (
 	admin             = "admin"
 	controllerManager = "kube-controller-manager"

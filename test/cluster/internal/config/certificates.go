@@ -51,8 +51,8 @@ func newAuthorities() (made authorities, err error) {
 	return made, err
 }
 
-// pairs returns a function for each pair of a certificate and a key, which creates the pair. The keys of the map are
-// file names without extension.
+// pairs returns functions that create the certificates of a cluster with their keys. The keys of the map are file
+// names without extension.
 func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	return map[string]func() (pki.Pair, error){
 		"accounts":  pki.NewKeys,

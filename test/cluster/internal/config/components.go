@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
 )
 
-// Programs contains the directories of the built components.
+// Programs contains the directories of the built components, such as Kubernetes and containerd.
 type Programs struct {
 	Kubernetes, Containerd, CoreDNS string
 }
@@ -55,7 +55,7 @@ func etcdFlags(l layout.Layout) []string {
 		"etcd", "--name=" + layout.NodeName, "--data-dir=" + l.Path("etcd"),
 		"--listen-client-urls=" + url, "--advertise-client-urls=" + url,
 		"--listen-peer-urls=http://127.0.0.1:2380",
-		// The data need not survive a crash of the machine because the cluster does not.
+		// Without fsync, etcd loses data if the machine crashes. The cluster does not survive such a crash anyway.
 		"--unsafe-no-fsync",
 	}
 }
@@ -66,8 +66,8 @@ func apiServerFlags(l layout.Layout) []string {
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
 		"--authorization-mode=Node,RBAC",
-		// Both features need an etcd that reports the progress of watches. Debian's etcd 3.4 does not: each watch
-		// that begins with a list would wait for three seconds and fail.
+		// Disable two features that need an etcd that reports the progress of watches. Debian's etcd 3.4 does not: each
+		// watch that begins with a list would wait for three seconds and fail.
 		"--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
@@ -86,9 +86,9 @@ func apiServerFlags(l layout.Layout) []string {
 	})
 }
 
-// aggregationFlags returns the flags that allow API servers in pods to serve API groups. kube-apiserver passes the
-// user of a request to them in headers. They trust the headers if the connection has the aggregator's client
-// certificate.
+// aggregationFlags returns the flags of kube-apiserver that allow API servers in pods to serve API groups.
+// kube-apiserver passes the user of a request to these API servers in headers. They trust the headers only if the
+// connection has the aggregator's client certificate.
 func aggregationFlags(l layout.Layout) []string {
 	return []string{
 		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),
@@ -110,7 +110,7 @@ func controllerFlags(l layout.Layout) []string {
 		"--authentication-tolerate-lookup-failure",
 		"--leader-elect=false",
 		"--cert-dir=" + l.Path("pki"),
-		// The default rate limits would delay the endpoints of new function pods.
+		// The default rate limits for requests to the API server would delay the endpoints of new function pods.
 		"--kube-api-qps=100", "--kube-api-burst=200",
 	}
 }

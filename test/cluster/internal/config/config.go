@@ -38,9 +38,9 @@ func (view) PauseImage() string       { return PauseImage }
 // PauseImage is the image of the process that keeps a pod's namespaces alive.
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
-// Write writes all configuration files of a cluster. bridgesFiltered means that iptables processes traffic between
-// pods on a bridge. Otherwise Services masquerade all callers, so that answers pass the node, which must translate
-// their addresses back.
+// Write writes all configuration files of a cluster. bridgesFiltered is true if iptables processes traffic between
+// pods on a bridge. If it is false, Services masquerade all callers: answers then pass the node, which must
+// translate their addresses back.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -44,8 +44,8 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	return writeMirror(l)
 }
 
-// catalogHost is the public registry of the catalog's functions. The container runtime uses the open registry as its
-// mirror because the cluster's network ends at the machine.
+// catalogHost is the public registry of the catalog's functions. The container runtime uses the open registry as
+// its mirror, because the cluster's network has no route to the internet.
 const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {
@@ -67,7 +67,7 @@ func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 func PasswordFile(l layout.Layout) string { return l.Config("htpasswd") }
 
 func writePasswords(path string, secrets Secrets) error {
-	// The minimum cost is sufficient for a random password. A higher cost would slow down each request.
+	// The minimum cost of bcrypt is sufficient for a random password. A higher cost would slow down each request.
 	hash, err := bcrypt.GenerateFromPassword([]byte(secrets.RegistryPassword()), bcrypt.MinCost)
 	if err != nil {
 		return fmt.Errorf("hash the registries' password: %w", err)

@@ -13,7 +13,7 @@ import (
 )
 
 // Revision returns a hash of the configuration that this program writes. The command up replaces a running cluster
-// whose configuration has a different revision. The versions of the components are not part of the revision.
+// whose configuration has a different revision. The versions of the components are not part of the hash.
 func Revision() (string, error) {
 	sum := sha256.New()
 	if err := json.NewEncoder(sum).Encode(Components(layout.Layout{}, Programs{})); err != nil {

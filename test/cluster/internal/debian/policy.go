@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// policyFile is the program that Debian's packages run before they start services. Its exit status permits or denies
-// the start. savedFile is the machine's own policy while services are denied.
+// policyFile is the path of the program that Debian's packages run before they start services. Its exit status
+// permits or denies the start. savedFile is the path of the machine's own policy program while services are denied.
 const (
 	policyFile = "/usr/sbin/policy-rc.d"
 	savedFile  = policyFile + ".function-runner-saved"
@@ -19,7 +19,7 @@ const (
 // deny is a policy program that denies the start of all services (exit status 101).
 const deny = "#!/bin/sh\nexit 101\n"
 
-// policy contains the paths of the policy program and of its saved original.
+// policy contains the paths of Debian's policy program and of its saved original.
 type policy struct {
 	path, saved string
 }
@@ -29,7 +29,8 @@ func denyServices() (policy, error) { return newPolicy(policyFile, savedFile) }
 
 func newPolicy(path, saved string) (policy, error) {
 	p := policy{path: path, saved: saved}
-	// If a saved file exists, it is the original: an earlier installation was killed before it could restore it.
+	// Keep an existing saved file, because it is the original: an earlier installation was killed before it restored
+	// the file.
 	if _, err := os.Lstat(saved); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(path, saved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return policy{}, fmt.Errorf("set aside %s: %w", path, err)
@@ -41,7 +42,8 @@ func newPolicy(path, saved string) (policy, error) {
 	return p, nil
 }
 
-// restore restores the original policy. It removes the policy if there was none originally.
+// restore restores the machine's original policy program. If the machine had none, it removes the program that
+// denies services.
 func (p policy) restore() error {
 	err := os.Rename(p.saved, p.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence stores logs, objects and the state of processes for the analysis of a failed cluster. The cluster
-// may be only partly started.
+// Package evidence stores logs, objects and the state of processes, so that a user can analyse a failed cluster.
+// The cluster may be only partly started.
 package evidence
 
 import (
@@ -31,10 +31,10 @@ const (
 	apiTimeout = 5 * time.Second
 )
 
-// Collect writes the evidence of a cluster into dir. The subdirectory logs contains the logs of components and pods,
-// and the subdirectory objects contains the API server's objects. Files describe the processes, control groups,
-// mounts and network. Collect replaces the files of an earlier call. The error lists the parts that could not be
-// collected.
+// Collect writes logs, objects and the state of processes of a cluster into dir. The subdirectory logs contains the
+// logs of components and pods, and the subdirectory objects contains the API server's objects. Files describe the
+// processes, control groups, mounts and network. Collect replaces the files of an earlier call. The error lists the
+// parts that could not be collected.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache contains the last image of each repository in the directory Dir.
+// Cache stores the last built image of each repository in the directory Dir.
 type Cache struct{ Dir string }
 
 // Lock waits for exclusive use of a repository's cached image. Callers must hold the lock when they call Get or Keep.

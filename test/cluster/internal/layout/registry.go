@@ -14,7 +14,8 @@ type Registry struct {
 	TLS bool
 }
 
-// The registries of a cluster. They differ in their requirements for clients.
+// The registries of a cluster. They differ in their requirements for clients: a password, or trust in the cluster's
+// own certificate authority.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}
@@ -27,7 +28,8 @@ func Registries() []Registry { return []Registry{Open, Private, Secure} }
 // Host returns the registry's host and port in image names.
 func (r Registry) Host() string { return fmt.Sprintf("%s:%d", NodeAddress, r.Port) }
 
-// Alias returns the host and port of the same registry at AliasAddress, for which the node has no configuration.
+// Alias returns the host and port of the same registry at AliasAddress. The node has neither credentials nor a
+// certificate authority for this address.
 func (r Registry) Alias() string { return fmt.Sprintf("%s:%d", AliasAddress, r.Port) }
 
 // Scheme returns http or https.

@@ -11,18 +11,19 @@ import (
 const (
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 8 * time.Second
-	// A program that ran at least this long was healthy. Its next restart waits only for minBackoff again.
+	// healthy is the minimum run time of a program that counts as healthy. Its next restart waits only for minBackoff
+	// again.
 	healthy = 10 * time.Second
 )
 
-// backoff computes the waits before restarts of a program.
+// backoff computes how long the supervisor waits before it restarts a program that has exited.
 type backoff struct{ retry.Backoff }
 
 func newBackoff() backoff {
 	return backoff{retry.Backoff{First: minBackoff, Max: maxBackoff}}
 }
 
-// next returns the wait before the restart of a program that ran for the given time.
+// next returns how long to wait before the restart of a program that ran for the given time.
 func (b *backoff) next(ran time.Duration) time.Duration {
 	if ran >= healthy {
 		b.Reset()

@@ -31,8 +31,8 @@ type Spec struct {
 type Supervisor struct {
 	// Logs is the directory of the programs' log files, NAME.log.
 	Logs string
-	// Holds is a directory. While it contains a file with a program's name, the program is not started. It is
-	// optional.
+	// Holds is a directory in which tests create files. While it contains a file with a program's name, the program is
+	// not started. It is optional.
 	Holds string
 	// Changed is called with the status of all programs after each change. It is optional.
 	Changed func([]Status)

@@ -7,8 +7,8 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// States of a program: it waits for its dependency, it runs, it has exited and will be restarted, or a file in Holds
-// prevents its start.
+// States of a program: it waits for its dependency, it runs, it has exited and will be restarted, or a file in the
+// directory [Supervisor.Holds] prevents its start.
 const (
 	Waiting State = "waiting"
 	Running State = "running"
@@ -27,7 +27,8 @@ type Status struct {
 	LastExit string `json:"lastExit,omitempty"`
 }
 
-// updateStatus changes the status of program i and calls Changed. The lock keeps the calls of Changed in order.
+// updateStatus changes the status of the program with index i, and calls Changed. The lock keeps the calls of
+// Changed in order.
 func (s *Supervisor) updateStatus(i int, change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// Dial opens a connection, like the method of [net.Dialer].
+// Dial opens a connection, like [net.Dialer.DialContext].
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Open waits until a registry accepts connections and returns a client of it.
@@ -44,7 +44,7 @@ func Open(ctx context.Context, described bed.Registry, dial Dial) (image.Registr
 	return image.Registry{Host: described.Host, Auth: auth, Transport: transport}.WithMounts(), nil
 }
 
-// reach waits until a connection to the address is accepted.
+// reach waits until the address accepts a connection.
 func reach(ctx context.Context, address string, dial Dial) error {
 	for {
 		connection, err := dial(ctx, "tcp", address)

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// linked is the minimum size of files that are hard-linked instead of copied. Linking is safe for blobs because a
-// registry never writes to a stored blob again. The small files that contain the digest of a tag must be copied
-// because the registry changes them.
+// linked is the minimum size of files that are hard-linked instead of copied. Linking is safe for large files: they
+// are blobs, and a registry never writes to a stored blob again. The small files that contain the digest of a tag
+// must be copied because the registry changes them.
 const linked = 64 << 10
 
 // uploads is the name of the directory in which registries store unfinished uploads.

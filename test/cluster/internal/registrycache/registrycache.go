@@ -16,12 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache contains the last copy of a registry's directory. The copy is in a subdirectory of Dir that has the key of
-// its content as its name.
+// Cache stores the last copy of a registry's directory. The copy is in a subdirectory of Dir whose name is the key
+// of the content.
 type Cache struct{ Dir string }
 
-// Key returns the key of a registry's content after images were pushed to it. before is the key of the content before
-// these pushes. It is empty for an empty registry. The map contains the digests of the images by name.
+// Key returns the key of a registry's content after images were pushed to the registry. before is the key of the
+// content before these pushes, and is empty for an empty registry. images contains the digests of the pushed images
+// by name.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", before, images) // prints maps sorted by key

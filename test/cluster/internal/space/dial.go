@@ -38,7 +38,7 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if back := unix.Setns(int(ours.Fd()), unix.CLONE_NEWNET); back == nil {
-		// A thread that cannot return to its own namespace stays locked, so that the runtime ends it with its
+		// Keep the thread locked if it cannot return to its own namespace, so that the runtime ends it with its
 		// goroutine.
 		runtime.UnlockOSThread()
 	}

@@ -86,7 +86,7 @@ func uncoverDirectory(dir *os.File) error {
 	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// existingBelow returns those of dirs that exist below one of the parents. It resolves links, removes duplicates, and
+// existingBelow returns the elements of dirs that exist below a parent. It resolves links, removes duplicates, and
 // returns parents before children.
 func existingBelow(parents, dirs []string) []string {
 	var found []string

@@ -16,9 +16,9 @@ import (
 // Process identifies a process. Its start time distinguishes it from a later process with the same ID.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the start of the process in clock ticks since the boot of the machine. Boot is the kernel's ID of
-	// that boot, which is necessary because state files survive a reboot, and another process may then have the same
-	// ID and start time.
+	// Started is the time at which the process started, in clock ticks since the boot of the machine. Boot is the
+	// kernel's ID of this boot. It is necessary because state files survive a reboot, after which another process may
+	// have the same ID and start time.
 	Started string `json:"started"`
 	Boot    string `json:"boot"`
 }

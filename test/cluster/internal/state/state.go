@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state reads and writes the state file of a cluster, which records its first process and how to use it.
+// Package state reads and writes the state file of a cluster. The file identifies the cluster's first process, and
+// contains the information that commands need to use the cluster.
 package state
 
 import (
@@ -20,9 +21,10 @@ type State struct {
 	Init Process `json:"init"`
 	// Ready is true after the cluster has come up.
 	Ready bool `json:"ready"`
-	// Config is the revision of the cluster's configuration.
+	// Config is the revision of the cluster's configuration. The command up replaces a cluster with a different
+	// revision.
 	Config string `json:"config"`
-	// Path is the search path for the cluster's programs.
+	// Path is the search path (PATH) for the cluster's programs.
 	Path string `json:"path"`
 	// RegistryPassword is the password of the registries that require authentication.
 	RegistryPassword string `json:"registryPassword"`

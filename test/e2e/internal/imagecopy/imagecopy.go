@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecopy copies images of the test bed's registries.
+// Package imagecopy copies images within the test bed's registries, so that tests can push images with new names
+// and digests.
 package imagecopy
 
 import (
@@ -12,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push pushes a copy of an image under another name. If change is not nil, it changes the configuration of the copy.
-// The options are for the registry of the copy, and may be missing.
+// Push copies the image of to the name as. If change is not nil, Push calls change to modify the image
+// configuration of the copy. The options are optional. They are for the registry of the copy.
 func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remote.Option) {
 	t.Helper()
 	image, err := remote.Image(Reference(t, of), remote.WithContext(t.Context()))
@@ -36,7 +37,8 @@ func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remot
 	}
 }
 
-// Label returns a change for Push that sets a label, and thereby changes the digest.
+// Label returns a function for the argument change of [Push]. It sets a label, and thereby changes the image's
+// digest.
 func Label(label string) func(*v1.Config) {
 	return func(config *v1.Config) { config.Labels = map[string]string{"e2e": label} }
 }

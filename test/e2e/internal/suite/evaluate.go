@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// List is an input for set-namespace. The function sets the namespace "shop".
+// List is an input for the function set-namespace, which sets the namespace "shop" of its resources.
 const List = `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
 items:

@@ -37,13 +37,14 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Namespaces returns the namespaces into which the manifests install the system.
+// Namespaces returns the namespaces into which the manifests in deploy/ install the system.
 func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to each package of tests
 }
 
-// Rewrite returns copies of the objects. Each is formatted as YAML, changed by change, and parsed again.
+// Rewrite returns copies of the objects. It formats each object as YAML, passes this text to change, and parses the
+// result.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	string) string,
 ) []*unstructured.Unstructured {

@@ -26,7 +26,7 @@ func (s *Suite) Namespace(t testing.TB) string {
 		t.Fatalf("create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// The context of the test is cancelled already.
+		// Use a new context, because the context of the test is cancelled already.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if t.Failed() {

@@ -11,22 +11,22 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// InsecureRegistries maps the Deployments that call registries to the environment variable that lists registries
-// without TLS.
+// InsecureRegistries maps the Deployments that call registries to the environment variable in which they expect the
+// registries without TLS.
 var InsecureRegistries = map[string]string{
 	"image-resolver":  "FNR_INSECURE_REGISTRIES",
 	"function-runner": "FNR_INSECURE_REGISTRIES",
 }
 
-// OfTheMesh reports whether an object has a kind that exists only on clusters with Istio. (test/deploy tests these
-// objects.)
+// OfTheMesh reports whether an object has a kind that exists only on clusters with the service mesh Istio.
+// (test/deploy tests these objects.)
 func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }
 
-// OnTheBed adapts manifests to the test bed. It removes objects of Istio, and permits the open registry, which has no
-// TLS. It removes the resources of containers because the only node has two processors, but keeps requests for
-// memory: a kubelet would evict pods without them first.
+// OnTheBed adapts manifests to the test bed. It removes objects of Istio, and allows programs to use the open
+// registry, which has no TLS. It removes the resources of containers because the only node has two processors. It
+// keeps requests for memory, because a kubelet would evict pods without such requests first.
 func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	objects = slices.DeleteFunc(objects, OfTheMesh)

@@ -29,8 +29,9 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod returns a pod whose start is the minimum of every cold start. Its pull policy is IfNotPresent, so that a
-// node that has the image does not call a registry. The default for the tag latest would be Always.
+// BarePod returns a pod that runs only the toolbox. Its start takes the minimum time of any cold start. Its pull
+// policy is IfNotPresent, so that a node that has the image does not call a registry. The default for the tag
+// latest would be Always.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -65,7 +66,7 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	return string(output)
 }
 
-// Await waits until holds returns true for the pod, and returns the pod in that state.
+// Await waits until the function holds returns true for the pod, and returns the pod in that state.
 func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(
 	*corev1.Pod) bool,
 ) *corev1.Pod {
@@ -114,7 +115,7 @@ func isStuck(pod *corev1.Pod) bool {
 	return reason == "ErrImagePull" || reason == "ImagePullBackOff"
 }
 
-// Describe returns the phase of the pod and the reason why its container waits, for messages.
+// Describe returns the pod's phase and the reason why its container waits, for messages of failed tests.
 func Describe(pod *corev1.Pod) string {
 	if pod == nil {
 		return "unknown"

@@ -105,5 +105,5 @@ func Kill(t testing.TB, p Process) {
 // WrapperServer returns the path of the wrapper-server in a function pod.
 func WrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
 
-// ProgramOf returns the path of the program that a pod of the system runs.
+// ProgramOf returns the path of the program in a pod of the system, such as the gateway.
 func ProgramOf(pod *corev1.Pod) string { return "/ko-app/" + pod.Labels["app"] }

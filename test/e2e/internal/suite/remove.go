@@ -51,11 +51,11 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 }
 
 // grace is the maximum grace period of pods in seconds. Pods that a controller has deleted with a longer period are
-// deleted again.
+// deleted again, so that tests end sooner.
 const grace = 60
 
-// removeAll deletes objects until none exist. This includes objects that a controller creates in the meantime,
-// because the garbage collector would notice much later that the owner of such an object is deleted.
+// removeAll deletes objects until no object exists. This includes objects that a controller creates in the
+// meantime, because the garbage collector would notice much later that the owner of such an object is deleted.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(
 	name string) error,
 ) {
@@ -71,8 +71,8 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until no objects exist. It calls there for each existing object, and again after each change of an
-// object.
+// awaitNone waits until no objects exist. It calls the function there for each existing object, and again after
+// each change of an object.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

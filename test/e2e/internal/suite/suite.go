@@ -50,7 +50,8 @@ type Suite struct {
 
 // New returns a suite for the cluster in the kubeconfig KUBECONFIG. On clusters outside of the test bed,
 // FNR_TOOLBOX_IMAGE must be the name of the image of test/images/toolbox. FNR_EVIDENCE is the parent directory for
-// evidence of failed tests. It defaults to a temporary directory, and contains a directory for each package of tests.
+// logs and objects of failed tests. It defaults to a temporary directory, and contains a directory for each package
+// of tests.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -79,8 +80,8 @@ func New() (*Suite, error) {
 	return s, nil
 }
 
-// packageDir returns the evidence directory of the package whose tests run. Packages need separate directories
-// because their tests run concurrently.
+// packageDir returns the directory for logs and objects of the package whose tests run. Packages need separate
+// directories because their tests run concurrently.
 func packageDir(evidence string) (string, error) {
 	here, err := os.Getwd() // the directory of the package's sources
 	if err != nil {
@@ -134,8 +135,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run passes a new suite to use, runs the tests of a package, and returns their exit code. If tests fail, it prints
-// the path of the evidence. A TestMain only needs to call Run.
+// Run creates a suite, passes it to the function use, runs the tests of a package, and returns their exit code. If
+// tests fail, it prints the path of their logs and objects. A TestMain only needs to call Run.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // prints the state of the condition.
 const ConditionTimeout = 5 * time.Minute
 
-// Until waits until holds returns true. Otherwise, holds also returns a description of the state, which is printed
-// when the wait fails.
+// Until waits until the function holds returns true. As long as it returns false, its second result describes the
+// state. This text is printed if the wait fails.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
