@@ -44,8 +44,8 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supplyImages adds images to the registries. what is the name of the cache's subdirectory for these images, such
-// as "tools".
+// supplyImages adds images to the registries. The parameter what is the name of the cache's subdirectory for these
+// images, such as "tools".
 func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {

@@ -65,7 +65,8 @@ func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.La
 		return err
 	}
 	if err := o.startCluster(ctx, log, l, programs, revision); err != nil {
-		// Collect evidence even if the user cancelled the wait, because the user wants to know why it took so long.
+		// Collect logs and objects even if the user cancelled the wait, because the user wants to know why it took so
+		// long.
 		collectEvidence(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}

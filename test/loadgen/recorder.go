@@ -61,7 +61,7 @@ func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	_ = r.latencies.RecordValue(min(int64(latency), highest))
 }
 
-// finishTurn returns the recorded turn and resets the recorder for the next turn.
+// finishTurn returns the measurements of the turn that ends, and resets the recorder for the next turn.
 func (r *recorder) finishTurn() turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -100,7 +100,7 @@ type Ratio struct {
 	High  float64 `json:"high"`
 }
 
-// ratios contains the ratios of all compared figures.
+// ratios contains the ratios of a target's figures to the first target's figures.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
 // compareSamples returns the ratios of a target's figures to the figures of base. The confidence intervals come from

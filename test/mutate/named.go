@@ -21,8 +21,8 @@ type mutation struct {
 	Name    string
 	Package string // directory of the package in the repository
 	Edits   []edit
-	// Tests are the packages of which a test must fail, relative to the module's directory. It defaults to the
-	// changed package.
+	// Tests are the packages whose tests run. At least one test must fail. Tests defaults to the changed package, and
+	// its paths are relative to the module's directory.
 	Tests []string
 }
 

@@ -89,7 +89,7 @@ func (b *bench) run(ctx context.Context) error {
 	return err
 }
 
-// loadgen runs the command loadgen on the function, and returns its table.
+// loadgen runs the command test/loadgen on the function, and returns the table that it prints.
 func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--image", b.image, "--duration", b.budget.String(), "--turn", b.block.String()}, args...)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "loadgen"), args...)

@@ -20,7 +20,8 @@ func linesOf(table string) (begin, end string) {
 		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)
 }
 
-// updateDocument replaces the figures of a table in the document b.document. It does nothing if no document is set.
+// updateDocument replaces the figures of a table in the document b.document. It does nothing if the command line
+// names no document.
 func (b *bench) updateDocument(table, figures string) error {
 	if b.document == "" {
 		return nil

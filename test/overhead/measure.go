@@ -56,8 +56,9 @@ func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// takeTurn runs the given number of callers, which evaluate repeatedly for the given time, and returns the durations
-// of their evaluations. It leaves out the first evaluation of each caller because the machine was idle before it.
+// takeTurn runs the given number of callers, which evaluate repeatedly for the given time. It returns the durations
+// of their evaluations except for the first evaluation of each caller, which is slower because the machine was idle
+// before it.
 func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -79,8 +80,8 @@ func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.
 	return times, failure
 }
 
-// callInTurn evaluates a list repeatedly until end. It returns the durations of all evaluations except the first, which
-// warms up.
+// callInTurn evaluates a list repeatedly until end. It returns the durations of all evaluations except the first,
+// which only warms up.
 func callInTurn(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
 	var times []time.Duration
 	if _, err := w.evaluate(ctx, list); err != nil {

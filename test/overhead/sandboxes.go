@@ -55,8 +55,8 @@ func (b *bench) sandboxes(ctx context.Context) error {
 }
 
 // withRegistry calls measure with a temporary directory and with the address of the registry of examples/functions.
-// If the registry does not start, withRegistry prints that the measurement is skipped. what is the name of the
-// measurement.
+// If the registry does not start, withRegistry prints that the measurement is skipped. The parameter what is the
+// name of the measurement.
 func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {

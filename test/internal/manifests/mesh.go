@@ -58,7 +58,7 @@ func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// knownKinds returns the scheme of Decode, with the kinds of Kubernetes and AuthorizationPolicy.
+// knownKinds returns the scheme with which Decode parses objects: the kinds of Kubernetes and AuthorizationPolicy.
 func knownKinds() *runtime.Scheme {
 	all := runtime.NewScheme()
 	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})

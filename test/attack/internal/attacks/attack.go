@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Attack is an action of a hostile or careless caller or function.
+// Attack is an action of a hostile or careless caller or function, with the programs that it attacks.
 type Attack struct {
 	Name     string
 	Programs []string

@@ -10,9 +10,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not their
-// server. The attack is not in the short form because its result depends on luck: while the kernel reclaims memory in
-// a control group at its limit, all processes in the group wait, and other callers may wait too long.
+// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not
+// their server. The option -short leaves this attack out because its result depends on luck: while the kernel
+// reclaims memory in a control group at its limit, all processes in the group wait, and well-behaved callers may
+// wait too long.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

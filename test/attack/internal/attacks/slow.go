@@ -38,7 +38,7 @@ var manyUploads = Attack{
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 200, 1) },
 }
 
-// uploadSlowly opens the given number of connections, each with the given number of slow uploads.
+// uploadSlowly opens the given number of connections, and sends the given number of slow uploads on each.
 func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()

@@ -180,7 +180,7 @@ func (s *System) plan(name string) (plan, error) {
 	return p, err
 }
 
-// configure adds the arguments and variables that the named program needs.
+// configure adds the arguments and environment variables that the named program needs to the plan.
 func (s *System) configure(p *plan, name string) error {
 	_, port, _ := strings.Cut(p.address, ":")
 	functions, config := filepath.Join(s.dir, "functions"), filepath.Join(s.dir, "config.yaml")

@@ -34,7 +34,7 @@ func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// Functions builds all functions and returns the specs of their images.
+// Functions builds all functions that tests evaluate, and returns the specs of their images.
 func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
 	misbehaving, err := s.misbehavingImages(ctx)
 	if err != nil {

@@ -37,7 +37,8 @@ func Groups(name string) (map[string][]int, error) {
 	return groups, nil
 }
 
-// Processes returns the sorted process IDs of all groups without duplicates.
+// Processes returns the sorted process IDs of all groups without duplicates. In v1, a process belongs to a group in
+// each hierarchy.
 func Processes(groups map[string][]int) []int {
 	var all []int
 	for _, pids := range groups {

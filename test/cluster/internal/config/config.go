@@ -20,7 +20,7 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "templates/*"))
 
-// view is the data of the templates of the components' configuration files.
+// view is the data from which templates render the components' configuration files.
 type view struct {
 	layout.Layout
 	// MasqueradeAll makes kube-proxy replace the source address of all connections to Services by the node's address.

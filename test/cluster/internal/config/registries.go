@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// registryView is the data of the templates registry.yaml and hosts.toml for a registry.
+// registryView is the data from which the templates registry.yaml and hosts.toml are rendered for a registry.
 type registryView struct {
 	layout.Registry
 	Storage, Secret                         string

@@ -107,7 +107,8 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
-// pollInterval is the interval between checks of a program's dependency or hold.
+// pollInterval is the interval between checks whether a program's dependency is available, or a file no longer
+// prevents its start.
 const pollInterval = 50 * time.Millisecond
 
 // acceptsConnections waits until the address accepts a connection. It returns false if ctx has ended.

@@ -16,7 +16,7 @@ import (
 )
 
 // Namespace creates a namespace for a test and returns its name. After the test, it deletes the namespace. If the
-// test has failed, it collects evidence in the namespace first.
+// test has failed, it first writes the objects and logs in the namespace to files.
 func (s *Suite) Namespace(t testing.TB) string {
 	t.Helper()
 	ctx := Context(t)

@@ -20,10 +20,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// RemoveNamespace deletes a namespace and waits until it no longer exists. If the test has failed, it collects
-// evidence first. It deletes controllers and then pods before it deletes the namespace, because the namespace
-// controller would check only after half of the pods' grace period whether they have exited. Pods get a shorter grace
-// period than they request, because a container that receives SIGTERM while it starts misses the signal.
+// RemoveNamespace deletes a namespace and waits until it no longer exists. If the test has failed, it first writes
+// the objects and logs in the namespace to files. It deletes controllers and then pods before it deletes the
+// namespace, because the namespace controller would check only after half of the pods' grace period whether they
+// have exited. Pods get a shorter grace period than they request, because a container that receives SIGTERM while
+// it starts misses the signal.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite contains functions for tests on clusters. It provides clients and namespaces, waits for objects, and
-// collects evidence of failed tests.
+// Package suite contains functions for tests on clusters. It provides clients and namespaces, waits for objects,
+// and collects logs and objects of failed tests.
 package suite
 
 import (
