@@ -56,8 +56,8 @@ func TestWithoutRightsEachOwnsAll(t *testing.T) {
 		if n := strings.Count(a.log.String(), "Lease not renewed"); n != 1 {
 			t.Errorf("the log has the lack of rights %d times:\n%s", n, a.log.String())
 		}
-		if n := server.Requests("get leases"); n > 4*60*5 {
-			t.Errorf("%d requests without rights in five hours", n)
+		if reads, lists := server.Requests("get leases"), server.Requests("list leases"); reads > 30 || lists > 0 {
+			t.Errorf("%d reads and %d lists without rights in five hours, want few and none", reads, lists)
 		}
 		a.link.Forbid("leases", false)
 		wait(20 * time.Minute)

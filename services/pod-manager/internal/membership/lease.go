@@ -95,26 +95,20 @@ func (k *Keeper) recordRenewal(sent time.Time) {
 }
 
 // listLeases lists the Leases of all replicas and updates the view of living replicas. It deletes Leases that have
-// not changed for forgetAfter. If the right to list Leases is missing for aliveFor, it clears the view, and this
-// replica acts without membership: it owns all functions.
+// not changed for forgetAfter.
 func (k *Keeper) listLeases(ctx context.Context) error {
 	// Version 0 allows the API server to answer from its cache.
 	list, err := k.config.Leases.List(ctx, metav1.ListOptions{
 		LabelSelector:   labelMember + "=" + memberValue,
 		ResourceVersion: "0",
 	})
-	k.mu.Lock()
-	now := k.config.Now()
-	if err == nil {
-		k.view = k.view.observe(now, list.Items)
-	} else if apierrors.IsForbidden(err) && now.Sub(k.view.at) >= aliveFor {
-		k.view = view{}
-	}
-	forgotten := k.view.forgottenLeases()
-	k.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("list the Leases of replicas: %w", err)
 	}
+	k.mu.Lock()
+	k.view = k.view.observe(k.config.Now(), list.Items)
+	forgotten := k.view.forgottenLeases()
+	k.mu.Unlock()
 	for _, lease := range forgotten {
 		k.deleteLease(ctx, lease)
 	}

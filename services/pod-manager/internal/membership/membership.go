@@ -30,9 +30,11 @@ const (
 	renewInterval = 3 * time.Second
 	// retryInterval is the delay before the next renewal after a failed request.
 	retryInterval = time.Second
-	// rightsInterval is the delay before the next renewal while the rights on Leases are missing. It is short enough
-	// for an API server that has just started and refuses requests that it allows later.
-	rightsInterval = 15 * time.Second
+	// rightsInterval is the delay before the next cycle when the rights on Leases are missing. It doubles with each
+	// cycle up to maxRightsInterval. It is short at first, because an API server that has just started refuses
+	// requests that it allows later.
+	rightsInterval    = 15 * time.Second
+	maxRightsInterval = 15 * time.Minute
 	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
 	minPause = 100 * time.Millisecond
 	// cycleTimeout limits a cycle: a renewal and a list of Leases. It is long enough if both requests need 2.5 s.
@@ -66,6 +68,7 @@ type Keeper struct {
 	joined chan struct{}
 	last   *coordinationv1.Lease // last version written by this replica, used by Run only
 	failed bool                  // true if the last cycle failed, used by Run only
+	denied int                   // consecutive cycles that were denied the rights on Leases, used by Run only
 
 	mu        sync.Mutex
 	me        Member
@@ -100,7 +103,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if err == nil || apierrors.IsForbidden(err) || k.config.Now().Sub(began) >= aliveFor {
 			k.join()
 		}
-		next := delayAfter(err)
+		next := k.delayAfter(err)
 		next += time.Duration(rand.Int64N(int64(next) / 10)) //nolint:gosec // it only spreads the load
 		// The delay is measured from the beginning of the cycle, because a cycle takes long if the Kubernetes API is
 		// slow.
@@ -117,24 +120,35 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews this replica's Lease and lists all Leases. It lists them even if the renewal failed, because
-// this replica must know its peers.
+// renewAndList renews the Lease and lists all Leases. Even without its Lease, this replica needs the list. Without
+// rights on Leases, it requests no list. If it has been without these rights for aliveFor, it forgets its peers, and
+// acts without membership.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
-	return cmp.Or(k.renewLease(ctx), k.listLeases(ctx))
+	err := k.renewLease(ctx)
+	if !apierrors.IsForbidden(err) {
+		err = cmp.Or(err, k.listLeases(ctx))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if apierrors.IsForbidden(err) && k.config.Now().Sub(k.view.at) >= aliveFor {
+		k.view = view{}
+	}
+	return err
 }
 
-// delayAfter returns the delay until the next renewal. err is the error of the last renewal and list, or nil.
-func delayAfter(err error) time.Duration {
-	switch {
-	case err == nil:
+// delayAfter returns the delay until the next cycle. err is the error of the last cycle.
+func (k *Keeper) delayAfter(err error) time.Duration {
+	if !apierrors.IsForbidden(err) {
+		k.denied = 0
+		if err != nil {
+			return retryInterval
+		}
 		return renewInterval
-	case apierrors.IsForbidden(err):
-		return rightsInterval
-	default:
-		return retryInterval
 	}
+	k.denied++
+	return min(rightsInterval<<min(k.denied-1, 10), maxRightsInterval)
 }
 
 // logFailure logs the first of several consecutive failures to renew or list Leases, and the first success after
