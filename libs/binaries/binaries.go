@@ -36,12 +36,12 @@ type Problems map[string]string
 
 // Source provides the list of images that run as local binaries.
 type Source interface {
-	// Watch calls the function use with the complete list of binaries as soon as the list is available, and again
-	// after each change. It returns when ctx is done or the connection to the source is lost. Calls of use do not
-	// overlap. Lists are shared, so use must not change them.
+	// Watch calls the function use with the complete list of binaries once it is known and after each change. Calls do
+	// not overlap, and use must not change the list, which is shared. Watch returns when ctx is done or the connection
+	// to the source is lost.
 	//
-	// The source shows the Problems that use returns in the status of the FunctionConfigs, until Watch returns or use
-	// returns different problems. If use returns nil, the status does not change.
+	// The FunctionConfigs' status shows the problems that use returns, until Watch returns or use returns different
+	// problems. If use returns nil, the status does not change.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
@@ -58,8 +58,8 @@ type Board struct {
 	changed chan struct{} // closed by the next Put
 }
 
-// NewBoard returns a board without a list. The board calls report with the problems of all running watches
-// together, whenever these problems change.
+// NewBoard returns a board without a list. The board calls the function report with the problems of all running
+// watches whenever these problems change.
 func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
@@ -78,8 +78,8 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latestList returns the list of the latest call of Put, and a channel that the next call of Put closes. Known is
-// false before the first call.
+// latestList returns the list of the latest call of Put, and a channel that the next call closes. Known is false
+// before the first call.
 func (b *Board) latestList() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

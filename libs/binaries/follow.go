@@ -17,8 +17,8 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// Follow calls use with each new list of binaries until ctx is done. If the connection to the source is lost,
-// Follow logs the loss once and reconnects. Meanwhile, the last list remains in use.
+// Follow calls the function use with each new list of binaries until ctx is done. If the connection to the source
+// is lost, Follow logs this once and reconnects. Meanwhile, the last list remains in use.
 func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Binary) Problems) {
 	backoff := retry.Backoff{First: minPause, Max: maxPause, Jitter: 1}
 	lost := false

@@ -62,8 +62,8 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// untilStopped calls cancel when h.stopping is closed because the program is stopping. Callers must call ended
-// after the watch, to end the goroutine that waits for h.stopping.
+// untilStopped calls cancel when the program stops, so that a running watch fails. After the watch, callers must
+// call ended, which ends the goroutine that waits for the stop.
 func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	done := make(chan struct{})
 	go func() {
@@ -129,8 +129,8 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce sends problems to the pod-manager and calls use with each list that it receives. When use returns
-// different problems, watchOnce returns them, so that its caller starts a new watch that sends them.
+// watchOnce sends problems to the pod-manager and calls the function use with each received list. When use returns
+// different problems, watchOnce returns them, so that its caller sends them with a new watch.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

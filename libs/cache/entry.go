@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	// outageMemory is the time for which the cache assumes that an unavailable source stays unavailable, from the time
-	// of the next permitted fetch (retryAt). Until then, callers get stale entries without waiting for a source that
-	// would hang or fail.
+	// outageMemory is the time for which the cache still assumes an outage of the source after it may fetch again.
+	// During this time, callers get stale entries immediately instead of waiting for a source that hangs.
 	outageMemory = time.Minute
 	// maxRetryAfter is the maximum retry hint that the cache accepts from a source whose entries never expire. For
 	// other entries, the maximum is the TTL.
@@ -61,8 +60,8 @@ const (
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// We assume that an outage lasts for longer than retryAt. Otherwise callers would wait again and again for a
-	// hanging source. If the source rejected the key, a stale value is no longer used.
+	// We assume that an outage lasts longer than retryAt, so that callers do not wait again and again for a source
+	// that hangs. A stale value is no longer used once the source has rejected the key.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):

@@ -107,7 +107,7 @@ func Rename(err error, name func(field string) string) error {
 	})
 }
 
-// changeProblems returns err with each [Problem] in it replaced by the result of calling change with it.
+// changeProblems calls change with each [Problem] in err, and returns err with the results in their place.
 func changeProblems(err error, change func(Problem) *Problem) error {
 	changed := splitErrors(err)
 	for i, e := range changed {
@@ -153,8 +153,8 @@ func (c *Checks) That(ok bool, field string, value any, want string) {
 	}
 }
 
-// ServiceURL records a problem with a setting whose value, address, is neither empty nor the URL of a service.
-// Field is the path of the setting's struct field.
+// ServiceURL records a problem unless address, the value of a setting, is empty or the URL of a service. Field is
+// the path of the setting's struct field.
 func (c *Checks) ServiceURL(field, address string) {
 	u, err := url.Parse(address)
 	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""

@@ -23,9 +23,9 @@ type Setting struct {
 	Default string
 }
 
-// Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of its fields. A
-// variable that several embedded structs share is listed once, with the default of the first struct. We do not use
-// envconfig's own list, because it requires text/template, which would make each program a third larger.
+// Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of its fields. If
+// embedded structs share a variable, it is listed once, with the first default. Envconfig's own list requires
+// text/template, which would make each program a third larger.
 func Settings(cfg any) []Setting {
 	var unique []Setting
 	seen := map[string]bool{}

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package confine restricts the processes of functions: the files that they can read and write, and the processes
-// and addresses that they can reach. The program needs no privileges for this.
+// Package confine restricts the files, processes and addresses that the processes of functions can reach. The
+// program needs no privileges, user namespace, other program or second exec for this.
 //
-// A thread of this program confines itself and then forks the function. The function's process inherits the
-// thread's restrictions and cannot remove them: no_new_privs, no capabilities, a Landlock domain and a seccomp
-// filter. The thread exits afterwards, so that no other thread of the program is restricted. This needs no other
-// program, no user namespace and no second exec.
-//
-// Each process gets its own Landlock domain. Processes of different domains cannot trace each other. If Landlock
-// supports scopes (Linux 6.12), they cannot signal each other either.
+// A thread of the program confines itself, forks the function and exits, so that no other thread is restricted. The
+// function inherits the restrictions and cannot remove them: no_new_privs, no capabilities, a seccomp filter and a
+// Landlock domain of its own. Processes of different domains cannot trace each other, and with Landlock's scopes
+// (Linux 6.12) they cannot signal each other either.
 //
 // A table in docs/security-tests.md lists the restrictions by kernel. On systems other than Linux there are none.
 package confine
@@ -61,9 +58,8 @@ type Function struct {
 const (
 	// MaxFiles is the maximum number of open files of a process.
 	MaxFiles = 4096
-	// MaxCore is the maximum size of a core dump. With a limit of 1, the kernel neither writes a core file nor pipes
-	// the dump to a program on the machine. With 0, it would still pipe the dump, which contains the resources of
-	// callers.
+	// MaxCore is the maximum size of a core dump. With 1, the kernel neither writes a core file nor pipes the dump to
+	// a program on the machine. With 0, it would still pipe the dump, which contains the callers' resources.
 	MaxCore = 1
 	// KillFirst is the OOM score adjustment of functions. It makes the kernel kill functions before other programs
 	// when memory runs out.

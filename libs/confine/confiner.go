@@ -107,9 +107,9 @@ func (c *Confiner) Close() {
 	c.temp.close()
 }
 
-// Start calls start on a confined thread, so that the process that start creates inherits the restrictions. If the
-// process gets a temporary directory, Start passes env with TMPDIR and returns the directory. Otherwise the
-// returned directory is nil. The caller must remove the directory after the process has exited.
+// Start calls the function start on a confined thread, so that the new process inherits the restrictions. If the
+// process gets a temporary directory, the environment passed to start contains TMPDIR, and the caller must remove
+// the returned directory after the process has exited. Otherwise the directory is nil.
 func (c *Confiner) Start(
 	fn Function, env []string, start func(env []string) (*os.Process, error),
 ) (*os.Process, *TempDir, error) {

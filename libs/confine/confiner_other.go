@@ -28,7 +28,7 @@ func (c *Confiner) Close() {}
 // EmptyShared does nothing.
 func (c *Confiner) EmptyShared() {}
 
-// Start calls start with env, without restrictions. The returned temporary directory is always nil.
+// Start calls the function start with env, without restrictions. The returned temporary directory is always nil.
 func (c *Confiner) Start(_ Function, env []string,
 	start func(env []string) (*os.Process, error),
 ) (*os.Process, *TempDir, error) {

@@ -30,9 +30,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Files that functions may read although they run next to other functions and next to a server with secrets:
-// programs, libraries and information about the system. The list of files in /etc contains only public files,
-// because other files there may contain credentials.
+// Files that every function may read, because they contain no secrets of other functions or of the server:
+// programs, libraries and information about the system. Other files in /etc may contain credentials.
 var (
 	readable = []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt",
@@ -47,10 +46,9 @@ var (
 		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
 		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes is a directory that functions may read files in, because language runtimes read information about
-	// themselves there. Node.js starts a millisecond slower if it cannot read its own memory map, and it reads its
-	// memory limit from its cgroup. The function cannot list the directory. It cannot read memory, environment and
-	// files of processes outside of its Landlock domain, because Landlock treats that as tracing.
+	// processes is a directory in which functions may read files but not list them. Node.js reads its memory limit
+	// there, and starts a millisecond slower without its memory map. The memory, environment and files of processes
+	// outside of the function's Landlock domain stay unreadable, because Landlock treats such access as tracing.
 	processes = "/proc"
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
@@ -129,8 +127,8 @@ func (cfg Config) readablePaths() []string {
 	return paths
 }
 
-// pathsWithout returns paths that together cover root, except the hidden paths below it. Landlock rules can only
-// allow access. Therefore a directory that contains a hidden path is replaced by its other entries.
+// pathsWithout returns paths that together cover root, except the hidden paths below it. A directory with a hidden
+// path is replaced by its other entries, because Landlock rules can only allow access.
 func pathsWithout(root string, hidden []string) []string {
 	if slices.Contains(hidden, root) {
 		return nil

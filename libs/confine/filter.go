@@ -27,17 +27,16 @@ const (
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest system call number that we reviewed for the rules: file_setattr of Linux 6.17. The
-// filter answers calls with higher numbers with "not implemented", so that programs use older calls instead. It
-// thereby also rejects the amd64 calls with 32-bit pointers (x32), whose numbers are higher.
+// lastReviewed is the highest system call number that our rules consider: file_setattr of Linux 6.17. Calls with
+// higher numbers, including amd64 calls with 32-bit pointers (x32), fail with "not implemented", so that programs
+// use older calls instead.
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows all system calls except the given calls.
-//
-// The filter finds a call by binary search. When a filter is loaded, the kernel runs it once for each call number.
-// With sequential comparisons, loading would take three times as long as starting a thread.
+// newFilter returns a filter that allows all system calls except the given calls, which it finds by binary search:
+// the kernel runs a new filter once for each call number. With sequential comparisons, loading the filter would
+// take three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
@@ -65,8 +64,8 @@ func newFilter(calls []call) (*filter, error) {
 // binary search.
 const maxRun = 8
 
-// searchCalls returns instructions that search for the loaded call number in calls, which must be sorted, and
-// return the answer to this call.
+// searchCalls returns instructions that search for the current call's number in calls, which must be sorted, and
+// then decide about the call.
 func searchCalls(calls []call) []bpf.Instruction {
 	if len(calls) <= maxRun {
 		return compareCalls(calls)
@@ -151,9 +150,8 @@ func (f *filter) loadFilter() error {
 	if f == nil {
 		return nil
 	}
-	// Without this flag, kernels before 5.16 enable mitigations against speculation attacks for filtered processes,
-	// which slow them down. Functions do not need the mitigations, because they do not run foreign code next to
-	// secrets of their own.
+	// Without this flag, kernels before 5.16 slow down filtered processes by mitigations against speculation attacks.
+	// Functions do not need these, because they do not run foreign code next to secrets of their own.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}

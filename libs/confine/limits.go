@@ -27,9 +27,9 @@ func (l Limits) Set(pid int, user, group uint32) (err error) {
 	return err
 }
 
-// asThread calls f on a thread that has the given user and group as its real ids. The kernel permits a thread to
-// limit a process only if their real ids are equal, or with a capability that root lacks in containers. If the ids
-// cannot be set, f is called anyway. The effective ids do not change.
+// asThread calls f on a thread with the given user and group as its real ids. Without a capability that root lacks
+// in containers, the kernel lets a thread limit a process only if their real ids are equal. If the ids cannot be
+// set, f is called anyway. The effective ids do not change.
 func asThread(user, group uint32, f func()) {
 	runtime.LockOSThread()
 	uid, gid := os.Getuid(), os.Getgid()

@@ -58,9 +58,9 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// Operators with which an OCI rule compares an argument: bitsAre means that the bits in Mask equal Value, and
-// notEqual that all 64 bits differ from Mask. A rule may compare each argument only once. Therefore "neither a nor
-// b" requires several rules with the operator bitsAre: see [allBut].
+// Operators with which an OCI rule compares an argument: bitsAre tests whether the bits in Mask equal Value, and
+// notEqual whether the 64-bit argument differs from Mask. A rule may compare each argument only once. Therefore
+// "neither a nor b" requires several rules with bitsAre: see [allBut].
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
 	notEqual = "SCMP_CMP_NE"
@@ -96,8 +96,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives translates the conditions on the argument with an index. They are fulfilled if one of the
-// returned comparisons is true. Limited is false if there are no conditions on this argument.
+// ociAlternatives translates the conditions on the argument number index. They are true if any returned comparison
+// is true. Limited is false if there are no conditions on this argument.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {
@@ -135,9 +135,8 @@ func compareBits(index, mask, value uint32) ociArgument {
 	return ociArgument{index, uint64(mask), uint64(value & mask), bitsAre}
 }
 
-// allBut returns comparisons that together match all values except the given values. It divides the numbers by
-// their highest bits: a range without a given value becomes a comparison, and a range with a given value is divided
-// further.
+// allBut returns comparisons that together match all values except the given values. It halves the range of
+// numbers: a half without a given value becomes a comparison, and a half with a given value is halved further.
 func allBut(values []uint32, index uint32) (comparisons []ociArgument) {
 	var down func(prefix uint32, length int)
 	down = func(prefix uint32, length int) {

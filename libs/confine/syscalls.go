@@ -50,9 +50,8 @@ var always = []string{
 // cannot see their effects, or because the kernel limits their use for the whole machine.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists system calls that programs can do without. If fallocate fails, programs write to the file without
-// reserving space first. If attributes cannot be set, programs skip them. Attributes would remain after the
-// function.
+// optional lists system calls that programs can do without. They write to a file without reserving space by
+// fallocate, and skip attributes, which would remain after the function has exited.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
@@ -146,9 +145,8 @@ func othersProcesses() rules {
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
-	// The mode must not contain the set-user-id bit. Set-user-id programs run as the owner of their file: if the
-	// server is root, a function could create programs that run as root. openat2 needs no rule here: a filter cannot
-	// read its mode, which is in memory, so openat2 is answered with "not implemented".
+	// A new mode must not contain the set-user-id bit: if the server is root, a function could create programs that
+	// run as root. A filter cannot read the mode of openat2, which is in memory. It answers "not implemented" instead.
 	for name, mode := range map[string]uint32{
 		"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1, "mknodat": 2,
 	} {
@@ -178,9 +176,9 @@ func othersProcesses() rules {
 	return r
 }
 
-// otherSockets matches the sockets that functions with network do not need. They need only network sockets of the
-// usual protocols, and the netlink sockets that resolvers use to query the kernel. They do not need local (AF_UNIX)
-// sockets: the sockets of other programs are files without a Landlock rule, or have abstract names.
+// otherSockets matches all sockets except those of the usual network protocols and the netlink sockets that
+// resolvers use to query the kernel. Functions need no local (AF_UNIX) sockets: the sockets of other programs are
+// files without a Landlock rule, or have abstract names.
 func otherSockets() []match {
 	var families match
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
@@ -195,11 +193,10 @@ func otherSockets() []match {
 	return []match{families, protocols, {{0, bpf.JumpEqual, unix.AF_NETLINK}, {2, bpf.JumpNotEqual, unix.NETLINK_ROUTE}}}
 }
 
-// addSignals adds rules for kernels on which Landlock cannot restrict signals. A filter cannot tell to whom a
-// process number belongs. Therefore a process may signal only its own process group.
-//
-// It may also use tgkill, with which Go and C libraries signal their own threads, but not on this program. A
-// function that guesses thread numbers of another function can therefore signal it.
+// addSignals adds rules for kernels on which Landlock cannot restrict signals. A process may signal only its own
+// process group, because a filter cannot tell whose pid an argument is. It may also use tgkill, with which Go and C
+// libraries signal their own threads, except on this program. A function that guesses thread numbers of another
+// function can therefore signal it.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

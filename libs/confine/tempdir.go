@@ -63,9 +63,9 @@ func (d *TempDir) Remove() error {
 	return d.dirs.removeDir(d.path)
 }
 
-// RemoveLater removes the directory in the background, so that the answer to the caller is not delayed: on a file
-// system with a journal, a removal takes as long as a small function runs. If too many removals are pending,
-// RemoveLater removes the directory immediately.
+// RemoveLater removes the directory in the background, because on a file system with a journal, a removal takes as
+// long as a small function and would delay the answer. If too many removals are pending, it removes the directory
+// immediately.
 func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dial opens connections to addresses that were created only a moment ago: function pods and their
-// Services.
+// Package dial opens connections to addresses that are only a moment old: new function pods and their Services.
 //
-// A node drops packets to an address until it has the network rules for it. The kernel would send a dropped packet
-// again only after a second. Therefore we make further attempts while the first attempt is unanswered, and use the
-// connection of the first attempt that succeeds.
+// A node drops packets to an address until it has the network rules for it, and the kernel resends a packet only
+// after a second. Therefore we start further attempts while the first is unanswered, and use the first connection.
 package dial
 
 import (
@@ -29,9 +27,9 @@ const (
 // Func makes a single attempt to connect, as [net.Dialer.DialContext] does.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Staggered opens a TCP connection to address. It makes attempts until an attempt succeeds, ctx is done, or an
-// attempt fails for another reason than a missing answer. It does not retry refused connections, which callers may
-// do. When ctx is done, it returns the error of the last attempt that timed out, if any.
+// Staggered opens a TCP connection to address. It makes further attempts while earlier attempts are unanswered,
+// until ctx is done, and then returns the last timeout, if any. It returns any other error immediately: callers may
+// retry refused connections.
 func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()

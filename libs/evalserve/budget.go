@@ -25,27 +25,24 @@ const (
 	// shareDivisor determines shares of the memory budget: a client address may use three quarters of the budget, and
 	// a function three quarters of an address's share.
 	shareDivisor = 4
-	// answerDivisor determines the extra memory for answers that are larger than their requests: they may exceed the
-	// budget and their address's share by an eighth of the budget. Otherwise the result of the evaluation would be
-	// lost.
+	// answerDivisor determines the extra memory for answers that are larger than their requests: an eighth of the
+	// budget, beyond the budget and the address's share. Without it, finished results would be lost.
 	answerDivisor = 8
-	// unreadDivisor limits the receive buffers of requests that wait in the queue and have no reserved memory yet:
-	// these buffers may use half of the budget, in addition to the budget itself. One client address may use half of
-	// them.
+	// unreadDivisor limits the receive buffers of requests that wait for memory: these may use half of the budget, in
+	// addition to the budget itself. A client address may use half of these buffers.
 	unreadDivisor = 2
 )
 
-// Budget limits the memory of requests and answers of a server. Each client address and each function may use only
-// a share of the budget. Other queues limit the number of evaluations, but a few large requests can use up the
-// memory.
+// Budget limits the memory of a server's requests and answers, because a few large requests can use up the memory
+// of a server that limits only their number. A client address and a function may each use only a share of the
+// budget.
 //
-// The budget reserves the whole size of a request before the request is read, so that requests with partial
-// reservations never wait for each other. A request that does not fit waits in the queue. A request that is larger
-// than the budget or than its address's share is admitted when the budget or the share is entirely unused.
+// The whole size of a request is reserved before it is read, so that partly read requests never wait for each
+// other. A request that does not fit waits in the queue. If it is larger than the budget or its address's share, it
+// waits until the budget or the share is entirely unused. Answers and requests of functions without a free share
+// wait there too.
 //
-// Requests from the same address are admitted in order. If an address has used up its share, its requests do not
-// delay requests from other addresses. The queue also contains requests whose function has used up its share, and
-// answers that do not fit.
+// Requests from the same address are admitted in order. An address without a free share does not delay others.
 type Budget struct {
 	limit   int64
 	windows serve.Windows
@@ -64,8 +61,8 @@ type usage struct {
 	ended time.Time // time at which the last evaluation ended, or the first began
 }
 
-// NewBudget returns a budget of limit bytes, for a server with the given HTTP/2 receive windows. Setting is the
-// name of the user's setting for the limit. Errors mention it. It may be empty.
+// NewBudget returns a budget of limit bytes, for a server with the given HTTP/2 flow-control windows. Setting is
+// the name of the user's setting for the limit, which errors mention. It may be empty.
 func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 	return &Budget{
 		limit: limit, windows: windows, setting: setting,
@@ -73,9 +70,9 @@ func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 	}
 }
 
-// DefaultBytes returns the default memory budget of a server in the container whose control group is at root: an
-// eighth of the container's memory limit. If the container has no limit, it returns 128 MiB (an eighth of a
-// gigabyte), or four times maxMessage, the maximum size of a message in bytes, if that is more.
+// DefaultBytes returns the default memory budget of a server: an eighth of the memory limit of the container whose
+// control group is at root. Without a limit, it is 128 MiB or, if that is more, four times maxMessage, the maximum
+// size of a message in bytes.
 func DefaultBytes(root string, maxMessage int) int64 {
 	if limit, ok := cgroup.MemoryLimit(root); ok {
 		return limit / 8
@@ -190,8 +187,8 @@ func (b *Budget) checkQueue(w *waiter) error {
 // buffers. The rest of the connection's HTTP/2 window is for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue calls reason if w still waits in the queue. If reason returns an error, leaveQueue removes w from the
-// queue and returns this error.
+// leaveQueue calls the function reason if w is still in the queue. If reason returns an error, leaveQueue removes w
+// from the queue and returns the error.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +204,7 @@ func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	return err
 }
 
-// changeReservations calls change, which may release memory, and then admits waiters that now fit into the budget.
+// changeReservations calls the function change, which may release memory, and then admits waiters that now fit.
 func (b *Budget) changeReservations(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

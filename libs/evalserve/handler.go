@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package evalserve serves Porch's function evaluator service over gRPC. It limits the memory of requests and
-// answers, and does not copy the resource lists in them.
+// answers, and does not copy the resource lists in them. Connect alone would double its buffers until a message
+// fits, and keep a second copy of each list. A request passes these stages:
 //
-// A request passes these steps, each of which has its own file:
-//
-//	HTTP/2        libs/serve: connections, GOAWAY, windows, pace of answers: handler.go there
-//	limits        libs/rpcserve: access, no compression, pace of requests
-//	[Budget]      the announced bytes are reserved before they are read, budget.go
-//	request       the message is read into memory of its size, its list stays there, request.go
-//	Connect       decodes the rest of the message, interceptors, the service
-//	[Reservation] the service waits for its function's share, and then for room for its answer, reservation.go
-//	response      the list is written between the other fields of Connect's message, response.go
-//
-// Connect alone would double its buffers until a message fits, and keep a second copy of each list.
+//	libs/serve      HTTP/2: connections, flow control, minimum speed of reading answers
+//	libs/rpcserve   access, no compression, minimum speed of sending requests
+//	budget.go       reserves memory for the announced size of the request, before the request is read
+//	request.go      reads the message and keeps its resource list apart from Connect
+//	Connect         decodes the rest of the message, and calls interceptors and the service
+//	reservation.go  waits for the function's share of the memory, and later for memory for the answer
+//	response.go     inserts the resource list into the message that Connect writes
 package evalserve
 
 import (
@@ -112,9 +109,8 @@ func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) e
 	return rpcfault.ToConnect(function.Interrupted(ctx.Err(), msg.GetImage(), 0, "before it began"))
 }
 
-// exchangeLists returns an interceptor for the resource lists that bypass Connect. It adds the list of a request to
-// the message before the service receives the message. It removes the list of a response from the message before
-// Connect serializes the message.
+// exchangeLists returns an interceptor for the resource lists that bypass Connect: it adds the list to a request
+// before the service receives it, and removes the list from a response before Connect serializes it.
 func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {

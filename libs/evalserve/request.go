@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// maxRestBytes is the maximum size of the fields of a message other than the resource list. If they are larger,
-	// Connect decodes the whole message. Otherwise these fields would stay in memory with the list, which is a part of
-	// the received message.
+	// maxRestBytes is the maximum size of a message's fields other than the resource list. Connect decodes a message
+	// with larger fields as a whole, because otherwise the list, a part of the message, would keep them in memory.
 	maxRestBytes = 64 << 10
 	// firstBytes is the number of bytes of a message that must arrive before memory for the whole message is
 	// allocated.

@@ -44,11 +44,9 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	})
 }
 
-// Claim waits until function may evaluate the request, which means that the other evaluations of the function leave
-// enough of its share of the memory budget. A second call replaces the function of the first call.
-//
-// The error has the class fault.Exhausted if no evaluation of the function ends and other requests of the client
-// address need memory. It has the class of ctx's error if ctx is done.
+// Claim waits until the function's other evaluations leave enough of the function's share of the memory budget. A
+// second call replaces the function. The error has the class fault.Exhausted if no evaluation of the function ends
+// and other requests of the client address need memory, and the class of ctx's error if ctx is done.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
@@ -105,9 +103,9 @@ func (r *Reservation) release() {
 	})
 }
 
-// awaitAdmission waits until the queue admits the waiter w. After each interval it calls reject with the budget
-// locked. If reject returns an error, w leaves the queue and awaitAdmission returns the error. Text is the
-// beginning of the error if ctx is done.
+// awaitAdmission waits until the queue admits the waiter w. After each interval it calls the function reject while
+// the budget is locked. If reject returns an error, w leaves the queue and awaitAdmission returns the error. If ctx
+// is done, the error begins with text.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault assigns each error to one of a few classes, which determine how callers react.
-//
-// Use [New] to classify an error where its meaning is clear. An error that wraps it, by fmt.Errorf with %w, has the
-// same class. Package rpcfault maps all classes to RPC codes. The only exception is the health service, which must
-// answer with NotFound for an unknown service.
+// Package fault assigns each error to one of a few classes, which determine how callers react. Use [New] where the
+// meaning of an error is clear. An error that wraps it with %w has the same class. Package rpcfault maps all
+// classes to RPC codes, except in the health service, which must answer NotFound for an unknown service.
 package fault
 
 import (

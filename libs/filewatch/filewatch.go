@@ -27,17 +27,17 @@ const (
 	poll = 10 * time.Second
 )
 
-// Watch calls changed with the new content of the file at path whenever the content changes. The first content is
-// compared with last. When the file becomes unreadable, Watch calls changed with an error. It returns when ctx is
-// done. Calls of changed do not overlap.
+// Watch calls the function changed with the content of the file at path whenever the content changes, first if it
+// differs from last. When the file becomes unreadable, Watch calls changed with an error. Calls do not overlap.
+// Watch returns when ctx is done.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls use with the parsed content of the file at path whenever the content changes. The first content is
-// compared with last. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
-// Follow does not call use, but logs an error with what, a description of the file. It returns when ctx is done.
+// Follow calls the function use with the parsed content of the file at path whenever the content changes, first if
+// it differs from last. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
+// Follow only logs an error, in which what describes the file. It returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -58,11 +58,9 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 	})
 }
 
-// WatchDirectory calls look at the start, after changes in the directory at path, and periodically. It returns when
-// ctx is done. Calls of look do not overlap.
-//
-// Use it also for a single file: Kubernetes replaces the files of a mounted ConfigMap or Secret by switching a
-// symbolic link next to them.
+// WatchDirectory calls the function look at the start, after changes in the directory at path, and periodically.
+// Calls do not overlap. It returns when ctx is done. Use it also for a single file: Kubernetes replaces the files
+// of a mounted ConfigMap or Secret by switching a symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
@@ -85,8 +83,8 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 	runLoop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
-// runLoop calls look after events of the watcher, and periodically, until ctx is done. It calls add before each
-// wait, so that the watcher watches a directory that was created again.
+// runLoop calls the function look after events of the watcher, and periodically, until ctx is done. It calls add
+// before each wait, so that the watcher also watches a directory that was created again.
 func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
