@@ -121,10 +121,12 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// Get returns the value of key. It waits for a fetch only if there is no usable entry, or for StaleWait if there is
-// a stale entry. It returns shortly before the deadline of ctx, with the error that the fetch last recorded (see
-// [Progress]) or else the error of ctx. If the fetch fails, Get returns its error. The class is fault.Exhausted if
-// MaxFetches other fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
+// Get returns the value of key. It waits for a fetch only if there is no usable entry, and at most for StaleWait if
+// there is a stale entry. If the fetch fails, Get returns its error. The class is fault.Exhausted if MaxFetches
+// other fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
+//
+// Get returns shortly before the deadline of ctx. If it has no value then, it returns the error that the fetch last
+// recorded (see [Progress]), or else the error of ctx.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)

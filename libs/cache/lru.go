@@ -46,8 +46,7 @@ func (l *LRU[K, V]) Peek(key K) (V, bool) {
 	return s.value, ok
 }
 
-// Put stores the value of a key, and replaces an earlier value. A value larger than the limit is not stored and
-// evicts nothing.
+// Put stores or replaces the value of a key. A value larger than the limit is not stored and evicts nothing.
 func (l *LRU[K, V]) Put(key K, value V) {
 	l.entries.Remove(key)
 	size := entryBytes + l.sizeOf(key, value)

@@ -50,8 +50,8 @@ var always = []string{
 // cannot see their effects, or because the kernel limits their use for the whole machine.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists system calls that programs can do without. They write to a file without reserving space by
-// fallocate, and skip attributes, which would remain after the function has exited.
+// optional lists system calls that programs can do without. If fallocate fails, programs write to the file without
+// reserving space first. They also skip attributes, which would remain after the function has exited.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
@@ -145,8 +145,8 @@ func othersProcesses() rules {
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
-	// A new mode must not contain the set-user-id bit: if the server is root, a function could create programs that
-	// run as root. A filter cannot read the mode of openat2, which is in memory. It answers "not implemented" instead.
+	// A new file mode must not contain the set-user-id bit: if the server is root, a function could create programs
+	// that run as root. The filter cannot read the mode of openat2 in memory, and answers "not implemented" instead.
 	for name, mode := range map[string]uint32{
 		"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1, "mknodat": 2,
 	} {

@@ -22,8 +22,7 @@ const (
 	// maxRestBytes is the maximum size of a message's fields other than the resource list. Connect decodes a message
 	// with larger fields as a whole, because otherwise the list, a part of the message, would keep them in memory.
 	maxRestBytes = 64 << 10
-	// firstBytes is the number of bytes of a message that must arrive before memory for the whole message is
-	// allocated.
+	// firstBytes is the number of bytes that must arrive before memory for the whole message is allocated.
 	firstBytes = 64 << 10
 )
 

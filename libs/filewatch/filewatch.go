@@ -27,17 +27,17 @@ const (
 	poll = 10 * time.Second
 )
 
-// Watch calls the function changed with the content of the file at path whenever the content changes, first if it
-// differs from last. When the file becomes unreadable, Watch calls changed with an error. Calls do not overlap.
-// Watch returns when ctx is done.
+// Watch calls the function changed with the content of the file at path whenever the content changes. The first
+// content is compared with last. When the file becomes unreadable, Watch calls changed with an error. Calls do not
+// overlap. Watch returns when ctx is done.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls the function use with the parsed content of the file at path whenever the content changes, first if
-// it differs from last. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
-// Follow only logs an error, in which what describes the file. It returns when ctx is done.
+// Follow calls the function use with the parsed content of the file at path whenever the content changes. The first
+// content is compared with last. If last is nil, the file may be missing at first. If the content cannot be read or
+// parsed, Follow logs an error that contains the text what, a description of the file. It returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {

@@ -207,9 +207,8 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the launcher's text if the launcher failed before it started the function. It recognizes this
-// by the log, in which each line begins with a known message of the launcher or continues the line before. A
-// function that was started would have logged other lines.
+// failureText returns the launcher's log if the launcher failed before it started the function: then each line
+// begins with a known message of the launcher or continues such a line. A started function would log other lines.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

@@ -35,9 +35,8 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 	return c
 }
 
-// maxSize returns the maximum size of buf. It exceeds the limit by a byte, so that an output above the limit is
-// noticed. If the middle of such an output is removed, buf may become even larger, so that the middle is removed
-// less often: each removal copies the rest.
+// maxSize returns the maximum size of buf: a byte above the limit, so that longer output is noticed. If the middle
+// of longer output is removed, buf may become even larger, because each removal copies the rest.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -49,7 +48,7 @@ func (c *collector) maxSize() int64 {
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
 // readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut
-// is true, and otherwise keeps the first limit bytes and returns an error. After each read it calls tooMuch, which
+// is true, and otherwise keeps the first limit bytes and returns an error. After each read, the function tooMuch
 // reports whether a process that has no input yet has written too much.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
@@ -71,8 +70,8 @@ func (c *collector) readAll(tooMuch func(size int) bool) error {
 	}
 }
 
-// freeSpace returns the free part of the buffer. If the buffer is full, freeSpace enlarges it to twice its size or
-// to the expected size. If the buffer has its maximum size, freeSpace removes the middle of the output.
+// freeSpace returns the free part of the buffer. It enlarges a full buffer to twice its size or to the expected
+// size. If the buffer has its maximum size, freeSpace removes the middle of the output.
 func (c *collector) freeSpace() []byte {
 	if int64(len(c.buf)) == c.maxSize() {
 		c.leaveOut()
@@ -113,9 +112,8 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 	return max(n, 0)
 }
 
-// readAvailable reads from pipe and blocks until the pipe's read deadline. After the deadline, it reads without
-// blocking until the pipe is empty, and then returns io.EOF. Output that was written before the deadline is
-// therefore not lost.
+// readAvailable reads from pipe and blocks until the pipe's read deadline. Afterwards it reads without blocking
+// until the pipe is empty, so that no earlier output is lost, and then returns io.EOF.
 func readAvailable(pipe *os.File, buf []byte) (int, error) {
 	n, err := pipe.Read(buf)
 	if !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -26,12 +26,9 @@ const (
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// beginEvaluation records the beginning of an evaluation of cmd. It returns the command's set of spare processes
-// (started in advance) and a process from the set. The set is nil if the command has no spare processes. The
-// process is nil if no process is usable. Callers must call endEvaluation.
-//
-// An evaluation without input gets no spare process: usedSpare could not detect whether the process has read the
-// input.
+// beginEvaluation records that an evaluation of cmd begins. It returns the command's set of processes started in
+// advance, or nil, and a usable process from this set, or nil. Callers must call endEvaluation. An evaluation
+// without input gets no such process, because usedSpare could not detect whether the process has read the input.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -73,9 +70,9 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records whether a spare process served an evaluation, and returns used. Used is false if the process
-// exited without reading its input, because it was already exiting when it was chosen. The caller must then start a
-// new process.
+// usedSpare records whether a process started in advance served an evaluation, and returns used. Used is false if
+// the process exited without reading its input, because it was already exiting when it was chosen. The caller must
+// then start a new process.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +84,8 @@ func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	return used
 }
 
-// Changed makes the Runner call Config.Keep again, and start or kill spare processes accordingly. Callers must call
-// it when Keep returns other numbers than before.
+// Changed makes the Runner call Config.Keep again, and start or kill processes accordingly. Callers must call it
+// when Keep returns other numbers than before.
 func (r *Runner) Changed() {
 	select {
 	case r.nudge <- struct{}{}:
@@ -96,14 +93,14 @@ func (r *Runner) Changed() {
 	}
 }
 
-// Spares returns the number of spare processes, which were started in advance and wait for an evaluation.
+// Spares returns the number of processes that were started in advance and wait for an evaluation.
 func (r *Runner) Spares() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.policy.kept
 }
 
-// Prepare makes the Runner start the spare processes of cmd before the first evaluation of cmd.
+// Prepare makes the Runner start processes of cmd in advance, before the first evaluation of cmd.
 func (r *Runner) Prepare(cmd Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,9 +108,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the spare processes of a function if which(name) is true for its name (see [Command.Function]). It
-// returns after the processes have exited. Running evaluations continue. The Runner starts further spare processes
-// only after another evaluation of the function.
+// Forget kills the processes started in advance of a function if which(name) is true for its name (see
+// [Command.Function]), and returns after they have exited. Running evaluations continue. New processes are started
+// in advance only after another evaluation of the function.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)
@@ -126,8 +123,8 @@ func (r *Runner) Forget(which func(function string) bool) {
 	}
 }
 
-// keepSpares starts and kills spare processes as the prefork policy plans until ctx is canceled. Then it kills all
-// of them.
+// keepSpares starts processes in advance, and kills them, as the prefork policy plans. When ctx is canceled, it
+// kills all of them.
 func (r *Runner) keepSpares(ctx context.Context) {
 	for ctx.Err() == nil {
 		todo := r.nextPlan()
@@ -144,7 +141,7 @@ func (r *Runner) keepSpares(ctx context.Context) {
 	r.ends.Wait()
 }
 
-// nextPlan kills the spare processes that are no longer needed, and returns the policy's next plan.
+// nextPlan kills unused processes that are no longer needed, and returns the policy's next plan.
 func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,8 +152,7 @@ func (r *Runner) nextPlan() plan {
 	return todo
 }
 
-// waitForWork waits until the time until, a call of Changed, or the cancellation of ctx. If until is zero, only the
-// last two end the wait.
+// waitForWork waits for a call of Changed, the end of ctx, or the given time. A zero time means no time limit.
 func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	var timeUp <-chan time.Time
 	if !until.IsZero() {
@@ -169,7 +165,7 @@ func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// startPlanned starts a spare process and adds it to the set of its command.
+// startPlanned starts a process in advance and adds it to the set of its command.
 func (r *Runner) startPlanned(set *spareSet) {
 	p, err := r.startSpare(set.cmd)
 	r.mu.Lock()
@@ -186,8 +182,8 @@ func (r *Runner) startPlanned(set *spareSet) {
 	r.ends.Go(func() { r.awaitSpareEnd(set, p) })
 }
 
-// awaitSpareEnd waits until a spare process exits. If an evaluation uses the process, the evaluation frees it.
-// Otherwise awaitSpareEnd frees it, and records a failure unless the Runner itself killed the process.
+// awaitSpareEnd waits until a process started in advance exits. If no evaluation uses the process, awaitSpareEnd
+// frees it, and records a failure unless the Runner itself killed it.
 func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	<-p.exited
 	p.spare.retire()
@@ -211,7 +207,7 @@ func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	r.Changed()
 }
 
-// recordFailure records and logs that a spare process of the set exited before an evaluation could use it. The
+// recordFailure records and logs that a process started in advance exited before an evaluation could use it. The
 // caller holds mu.
 func (r *Runner) recordFailure(set *spareSet, why string) {
 	wait := set.recordFailure(time.Now())
@@ -219,8 +215,8 @@ func (r *Runner) recordFailure(set *spareSet, why string) {
 		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }
 
-// maxSpareBytes is the maximum number of bytes that a spare process may write to stdout, and also to stderr, before
-// it gets its input. A process that waits for its input has usually written nothing, or a short greeting.
+// maxSpareBytes is the maximum number of bytes that a process started in advance may write to stdout, and also to
+// stderr, before it gets its input. Until then, most processes write nothing, or a short greeting.
 const maxSpareBytes = 64 << 10
 
 var (
@@ -258,8 +254,8 @@ func (r *Runner) startSpare(cmd Command) (*process, error) {
 	return p, nil
 }
 
-// takeOver reserves a spare process for the caller's evaluation. It returns false if the process has exited or is
-// about to be killed.
+// takeOver reserves a process started in advance for the caller's evaluation. It returns false if the process has
+// exited or is about to be killed.
 func (p *process) takeOver() bool {
 	select {
 	case <-p.exited:
@@ -269,14 +265,14 @@ func (p *process) takeOver() bool {
 	return p.spare.changeState(stateInUse)
 }
 
-// retire kills a spare process, unless an evaluation uses it.
+// retire kills a process that was started in advance, unless an evaluation uses it.
 func (p *process) retire() {
 	if p.spare.retire() {
 		p.kill(errNotNeeded)
 	}
 }
 
-// retire marks a spare process as unusable. It reports whether the process was spare.
+// retire marks a process as unusable, unless an evaluation uses it. It reports whether the state has changed.
 func (s *spareState) retire() bool { return s.changeState(stateEnded) }
 
 func (s *spareState) changeState(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
@@ -287,7 +283,7 @@ func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
 // readNothing reports whether the function has read none of the written bytes of its input. It returns false for
-// processes that were never spare.
+// processes that were not started in advance.
 func (s *spareState) readNothing(written int) bool {
 	if s.input == nil {
 		return false
@@ -304,7 +300,7 @@ func (s *spareState) readNothing(written int) bool {
 	return readErr == nil && unread == written
 }
 
-// fileID identifies a version of a program's file, so that spare processes of an older version are not used.
+// fileID identifies a version of a program's file, so that processes started from an older version are not used.
 type fileID struct {
 	device, inode   uint64
 	size            int64

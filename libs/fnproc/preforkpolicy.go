@@ -9,19 +9,17 @@ import (
 	"time"
 )
 
-// Delays before the next start of a spare process if spare processes of the same command exit before they are used.
-// The delay doubles with each such exit, from firstBackoff to maxBackoff.
+// Delays before the next start in advance if processes of the same command exit before they are used. The delay
+// doubles with each such exit, from firstBackoff to maxBackoff.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
 )
 
-// calm is the time for which a processor must be free before a spare process is started. Callers that send their
-// next request right after an answer leave shorter gaps. A start in such a gap would only delay their next
-// evaluation.
-//
-// calm is also the delay before a process that an evaluation took is replaced, because the start would slow down a
-// short evaluation. If the set has no other process, the replacement starts without this delay.
+// calm is the time for which a processor must be free before a process is started in advance. Callers that send a
+// request right after an answer leave shorter gaps, in which a start would only delay their next evaluation. A
+// process that an evaluation took is also replaced after this delay, because the start would slow down a short
+// evaluation. If the set has no other process, the replacement starts without this delay.
 const calm = 20 * time.Millisecond
 
 // preforkPolicy decides when to start and when to kill spare processes (started in advance of evaluations). It does
@@ -51,7 +49,7 @@ func newPolicy(cfg Config) *preforkPolicy {
 	return &preforkPolicy{cfg: cfg, byKey: map[string]*spareSet{}}
 }
 
-// commandKey returns the same key for commands that can use the same spare processes.
+// commandKey returns the same key for commands that can use the same processes started in advance.
 func commandKey(cmd Command) string {
 	own := cmd.keyParts()
 	parts := []string{
@@ -70,8 +68,8 @@ func (policy *preforkPolicy) ended(now time.Time) {
 	policy.running--
 }
 
-// recordUse records that cmd is evaluated or prepared now, and returns its set of spare processes. It returns nil
-// if cmd gets no spare processes.
+// recordUse records that cmd is evaluated or prepared now. It returns the command's set of processes started in
+// advance, or nil if no processes are kept for cmd.
 func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
@@ -127,11 +125,11 @@ func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (
 	return ending
 }
 
-// recordSuccess records that an evaluation used a spare process of the set, which ends the delay after failures.
+// recordSuccess records that an evaluation used a process of the set, which ends the delay after failures.
 func (set *spareSet) recordSuccess() { set.failures, set.notUntil = 0, time.Time{} }
 
-// recordFailure records that a spare process of the set exited before its use, and returns the delay before the
-// next start.
+// recordFailure records that a process of the set exited before its use, and returns the delay before the next
+// start.
 func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	wait := maxBackoff
 	if doublings := set.failures; doublings < 16 {
@@ -142,17 +140,16 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	return wait
 }
 
-// plan is the next step of a Runner: spare processes to kill and a spare process to start.
+// plan is the next step of a Runner: processes started in advance to kill, and a process to start in advance.
 type plan struct {
 	retire []*process
 	start  *spareSet // set to start a process for, or nil
-	// wake is the time at which the Runner must make a new plan if nothing changes before. It is zero if there is no
-	// such time.
+	// wake is the time of the next plan if nothing changes before. It is zero if there is no such time.
 	wake time.Time
 }
 
-// nextPlan returns the next step: spare processes to kill and a process to start. The processes to kill are already
-// removed from their sets.
+// nextPlan returns the next step: processes to kill, which are already removed from their sets, and a process to
+// start.
 func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	var todo plan
 	for k, set := range policy.byKey {
@@ -177,20 +174,19 @@ func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	return todo
 }
 
-// isUrgent reports whether the Runner must make a new plan immediately, because an evaluation has just taken a
-// process from the set. If the replacement is due later, the Runner plans when the evaluation ends. To wake a
-// goroutine now would delay the evaluation.
+// isUrgent reports whether a process that an evaluation has just taken must be replaced immediately. Otherwise the
+// Runner plans when the evaluation ends, because waking a goroutine now would delay the evaluation.
 func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a process of the set is due before the Runner makes its next plan. We do not plan after
+// isEarly reports whether a process of the set is due before the Runner's next plan. The Runner does not plan after
 // each evaluation, because that would cost processor time under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// dueTime returns the earliest time at which a spare process may be started for a set.
+// dueTime returns the earliest time at which a process of a set may be started in advance.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
 	due := policy.freeSince.Add(calm)
 	if len(set.processes) > 0 {
@@ -206,14 +202,14 @@ func latestOf(a, b time.Time) time.Time {
 	return b
 }
 
-// hasCapacity reports whether another spare process may be started: fewer than Config.Busy evaluations are running,
-// and there are fewer than Config.Total spare processes.
+// hasCapacity reports whether another process may be started in advance: fewer than Config.Busy evaluations are
+// running, and fewer than Config.Total such processes exist.
 func (policy *preforkPolicy) hasCapacity() bool {
 	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
 }
 
-// keepCount returns the number of spare processes that a set should contain now. It is zero if the command was not
-// used for a while.
+// keepCount returns the number of processes started in advance that a set should contain now. It is zero if the
+// command was not used for a while.
 func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	if !policy.expiryTime(set).After(now) {
 		return 0
@@ -221,7 +217,7 @@ func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
 }
 
-// expiryTime returns the time at which the spare processes of a set are killed if their command is not used again.
+// expiryTime returns the time at which the processes of a set are killed if their command is not used again.
 func (policy *preforkPolicy) expiryTime(set *spareSet) time.Time {
 	return set.lastUse.Add(policy.cfg.Unused)
 }

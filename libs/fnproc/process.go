@@ -42,7 +42,7 @@ type process struct {
 	mu     sync.Mutex // guards the following fields
 	reaped bool       // if true, its ids may belong to another process
 	reason error      // reason for killing it, or nil
-	// exhausted is the resource that the container had run out of when the Watch killed the process. It is then
+	// exhausted is the resource that the container had run out of when the Watch killed the process. Such a kill is
 	// reported as a failure of the function, whereas reason becomes an error of the runner.
 	exhausted resource
 }
@@ -54,11 +54,10 @@ func (r *Runner) newProcess(cmd Command) *process {
 	}
 }
 
-// start starts the process as the leader of a new session. Size is the expected number of output bytes. If start
-// returns no error, callers must call finish, which frees the resources of the process.
-//
-// A process group would be cheaper, because Linux creates a scheduling group for each session. But a function could
-// leave its own group by moving to the process group of this program.
+// start starts the process as the leader of a new session, and expects size bytes of output. If it returns no
+// error, callers must call finish, which frees the resources of the process. A process group would be cheaper,
+// because Linux creates a scheduling group for each session, but a function could move to the process group of this
+// program.
 func (p *process) start(size int) error {
 	pidfd := -1 // not changed by a kernel without pidfds
 	theirs, err := p.openPipes()

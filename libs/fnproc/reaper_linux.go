@@ -17,9 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Delays until the next scan for orphans: afterKill if the Reaper has just killed an orphan, and otherwise
-// scanInterval. The first delay is short, because a killed process exits soon, and its children then become our
-// children.
+// Delays until the next scan for orphans, the processes that functions left behind: scanInterval, but afterKill if
+// the last scan killed an orphan. A killed orphan exits soon, and its children then become our children.
 const (
 	afterKill    = 20 * time.Millisecond
 	scanInterval = time.Second
@@ -34,14 +33,12 @@ const gatherEnds = 100 * time.Millisecond
 const abandoned = time.Minute
 
 // Reaper kills orphans: processes that functions started and left behind. The kernel makes them children of this
-// process.
+// process. Each function leads its own session, and its processes cannot move to the session of this program or of
+// another function. The Reaper kills an orphan within a second, but not before the end of an evaluation whose
+// session contains it or whose output it can write to.
 //
-// Each function leads its own session. The processes that it starts cannot move to the session of this program or
-// of another function. The Reaper kills an orphan after the end of the evaluation whose session contains it or
-// whose output it can write to. It kills all other orphans within a second.
-//
-// The Reaper does not kill processes that other code starts in this program's own session (without Setsid). No code
-// may wait for unknown children, as wait4(-1) does. A program that is the first process of its container needs a
+// The Reaper does not kill processes that other code starts in this program's session (without Setsid). No code may
+// wait for unknown children, as wait4(-1) does. A program that is the first process of its container needs a
 // Reaper, because orphans become its children in any case.
 type Reaper struct {
 	log     *slog.Logger
@@ -135,8 +132,8 @@ func (r *Reaper) scanOrphans() time.Duration {
 }
 
 // handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns true
-// if the next scan should follow soon, because children of the orphan may become our children. Since is the time at
-// which an earlier scan found the orphan exited but not reaped, or zero.
+// if the next scan should follow soon, because the orphan's children may become ours. Since is the time at which an
+// earlier scan found the orphan exited but not reaped, or zero.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
@@ -183,9 +180,8 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	return time.Since(since) > abandoned
 }
 
-// childrenOf returns children of pid. Proc is the file system at /proc. The result contains at least the orphans
-// among the children. The kernel makes an orphan a child of the first thread of its new parent, so we only read the
-// list of this thread.
+// childrenOf returns children of pid, at least all orphans among them. It reads only the list of the first thread
+// of pid, because the kernel makes orphans children of this thread. Proc is the file system at /proc.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {

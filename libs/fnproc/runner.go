@@ -3,18 +3,16 @@
 // Package fnproc runs KRM functions as processes: input on stdin, output on stdout, log on stderr, one process per
 // evaluation.
 //
-// A function can neither block its runner nor outlive its evaluation. It leads its own session and process group. The
-// runner kills the whole group when the function exits, when the context is canceled and when a limit is exceeded.
-// The [Reaper] kills descendants that left the group. As with Porch's wrapper server, an evaluation ends when the
-// main process has exited and all processes have closed the output: a descendant may still write to the output, and a
-// truncated list must not pass as a complete list.
+// A function can neither block its runner nor outlive its evaluation. It leads its own session and process group,
+// which the runner kills when the function exits, the context is canceled or a limit is exceeded. The [Reaper]
+// kills descendants that left the group. As with Porch's wrapper server, an evaluation ends when the main process
+// has exited and all processes have closed the output, because a truncated list must not pass as a complete list.
 //
-// The runner sets no parent-death signal for functions. Linux sends this signal when the thread that forked exits,
-// and Go stops threads at any time, so that it could kill a healthy function. If the runner is the first process of a
-// container, the kernel kills all processes of the container with it anyway.
+// The runner sets no parent-death signal. Linux sends this signal when the thread that forked exits, and Go stops
+// threads at any time, so a healthy function could be killed. If the runner is the first process of a container,
+// the kernel kills all processes with it anyway.
 //
-// The package is for Linux. It also works on macOS, for development, but there it neither kills orphans nor confines
-// functions.
+// The package is for Linux. On macOS, for development, it neither kills orphans nor confines functions.
 package fnproc
 
 import (
@@ -84,29 +82,27 @@ type Config struct {
 	// [Command.Function]. If Keep is nil, the number is 0. The Runner calls Keep often and concurrently. Keep must not
 	// call the Runner.
 	Keep func(function string) int
-	// Total is the maximum number of spare processes of all functions together.
+	// Total is the maximum number of processes started in advance, for all functions together.
 	Total int
-	// Unused is the time after a command's last evaluation for which its spare processes are kept.
+	// Unused is the time after a command's last evaluation for which its processes started in advance are kept.
 	Unused time.Duration
-	// Busy is the number of concurrent evaluations from which on the Runner starts no spare processes, because the
-	// evaluations need the processors. Zero means one evaluation per processor.
+	// Busy is the number of concurrent evaluations from which on the Runner starts no processes in advance, because
+	// the evaluations need the processors. Zero means one evaluation per processor.
 	Busy int
-	// Log receives a line for each spare process that exited before it was used. It is optional.
+	// Log receives a line for each process started in advance that exited before it was used. It is optional.
 	Log *slog.Logger
 }
 
 // Runner runs functions. It is safe for concurrent use.
 //
-// It can keep spare processes: processes that were started before they are needed and wait for their input. Each
-// spare process serves a single evaluation. This saves the start-up time of a function and keeps evaluations
-// isolated.
+// A Runner can keep spare processes, which were started in advance and wait for their input. This saves the
+// start-up time of a function. Each spare process serves a single evaluation, so that evaluations stay isolated. A
+// command gets spare processes after its first evaluation or after Prepare, and new ones after its program's file
+// has changed.
 //
-// A command gets spare processes after its first evaluation or after Prepare. Bytes that a spare process writes to
-// stdout or stderr before it gets its input become part of its evaluation's output or log. A spare process that
-// writes more than 64 KiB is killed.
-//
-// A process that exited early is never used, and each such failure doubles the delay before the next start. If the
-// program's file has changed, the command's next evaluation kills the spare processes.
+// Bytes that a spare process writes before it gets its input become part of its evaluation's output or log. A spare
+// process that writes more than 64 KiB is killed. If a spare process exits before its use, the delay before the
+// next start doubles.
 type Runner struct {
 	cfg   Config
 	nudge chan struct{} // wakes keepSpares; of size one, because keepSpares checks all sets
@@ -116,8 +112,8 @@ type Runner struct {
 	policy *preforkPolicy
 }
 
-// NewRunner returns a Runner. Callers must call [Runner.Maintain], which starts spare processes, kills orphans, and
-// finally removes temporary directories.
+// NewRunner returns a Runner. Callers must call [Runner.Maintain], which starts processes in advance, kills orphans
+// (processes that functions leave behind), and finally removes temporary directories.
 func NewRunner(cfg Config) *Runner {
 	if cfg.Keep == nil {
 		cfg.Keep = func(string) int { return 0 }
@@ -131,9 +127,8 @@ func NewRunner(cfg Config) *Runner {
 	return &Runner{cfg: cfg, nudge: make(chan struct{}, 1), policy: newPolicy(cfg)}
 }
 
-// Run writes stdin to a process of cmd and returns after the process has exited. The process is a spare process
-// (started in advance) or a new process. Run does not modify stdin. The function need not read its input to the
-// end.
+// Run writes stdin to a new process of cmd, or to a process started in advance, and returns after the process has
+// exited. Run does not modify stdin. The function need not read its input to the end.
 //
 // If a function exits non-zero or is killed by a signal that Run did not send, Run returns its Outcome without an
 // error. Errors are a [*StartError], a [*LaunchError], a [*LimitError], a [*StoppedError], or a failure to wait for
@@ -165,8 +160,8 @@ func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, e
 	return out, err
 }
 
-// Maintain starts and kills spare processes and kills orphans until ctx is canceled. When it returns, no spare
-// process and no temporary directory is left. All evaluations should have ended before ctx is canceled.
+// Maintain starts processes in advance and kills orphans of functions until ctx is canceled. When it returns, no
+// unused process and no temporary directory is left. All evaluations should have ended before.
 func (r *Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup

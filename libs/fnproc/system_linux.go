@@ -56,9 +56,8 @@ func newHandle(pidfd int) *os.File {
 }
 
 // awaitHandle returns true when the process of a pidfd has exited. It returns false if it cannot wait for a pidfd.
-//
-// A goroutine that waits in Go's network poller costs nothing. A blocking system call would occupy a thread, and
-// for a while also a processor of Go's scheduler.
+// It waits in Go's network poller, because a blocking system call would occupy a thread, and for a while also a
+// processor of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {
@@ -83,10 +82,8 @@ func awaitEnd(pid int) error {
 }
 
 // Sizes of pipes in bytes. A large pipe saves context switches, which are a sixth of the time of an evaluation with
-// a megabyte of input. Even larger pipes save nothing more.
-//
-// Linux limits the pipes of a user (64 MiB in total by default), and makes new pipes tiny above the limit.
-// Therefore only inputs that do not fit into a usual pipe get a large pipe.
+// a megabyte of input. Even larger pipes save nothing more. Only inputs that do not fit into a usual pipe get a
+// large pipe, because above a limit per user (64 MiB in total by default) Linux makes new pipes tiny.
 const (
 	usualPipe = 64 << 10
 	largePipe = 256 << 10
@@ -105,11 +102,10 @@ func enlargePipes(size int, pipes ...*os.File) {
 	}
 }
 
-// setSlack gives the calling thread timer slack, which new processes inherit, until the returned function is called.
-//
-// While a Go program is busy, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds. With Linux's
-// default slack, it wakes after 70 microseconds. A function runs for milliseconds and does not need the monitor,
-// whose wake-ups cost a fifth of the function's processor time. Errors of kernels without slack are ignored.
+// setSlack gives the calling thread timer slack, which new processes inherit, until the returned function is
+// called. While a Go program is busy, Go's monitor thread repeatedly sleeps for 20 microseconds, or 70 with Linux's
+// default slack. Functions run for milliseconds and do not need the monitor, whose wake-ups cost a fifth of their
+// processor time. Errors of kernels without slack are ignored.
 func setSlack() (restore func()) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(osthread.Slack), 0, 0, 0)

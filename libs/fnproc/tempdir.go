@@ -62,7 +62,7 @@ func (p *process) tempCheckAfter(free int64) time.Duration {
 }
 
 // hurryTempDir makes the next check of the temporary directory happen sooner. An evaluation calls it when it takes
-// a spare process, because only processes in use need frequent checks.
+// a process started in advance, because only processes in use need frequent checks.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()

@@ -43,10 +43,10 @@ type Usage struct {
 	Free int64
 }
 
-// Watch kills the largest function before the container is out of memory. The kernel would do so too, but only after
-// it has tried to reclaim memory. Meanwhile all processes of the container that need a page would wait, including the
-// server. Watch also kills the function with the most processes before the container is out of processes, because a
-// server that cannot start a thread crashes. Watch is safe for concurrent use. A nil Watch does nothing.
+// Watch kills the largest function before the container is out of memory. The kernel would do so only after trying
+// to reclaim memory, while all processes that need a page wait, including the server. Watch also kills the function
+// with the most processes before the container is out of processes, because a server that cannot start a thread
+// crashes. Watch is safe for concurrent use. A nil Watch does nothing.
 type Watch struct {
 	memory, processes func() (Usage, bool)
 
@@ -125,8 +125,8 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills the function with the most processes if the container can start almost no more, unless a
-// killed function is still exiting. It returns the delay until the next check.
+// checkProcesses kills the function with the most processes if the container can start almost no further processes
+// and no killed function is still exiting. It returns the delay until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
@@ -148,8 +148,8 @@ func watchAgain(free, rate int64) time.Duration {
 	return min(max(inTime, minWatchInterval), watchInterval)
 }
 
-// largestFunction returns the running function that is largest by sizeOf, and its size. It returns nil if no size
-// exceeds least. Functions that were already killed for memory do not count.
+// largestFunction returns the running function that is largest according to sizeOf, and its size. It returns nil if
+// no size exceeds least. Functions that were already killed for memory do not count.
 func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
 	most = least
 	for p, freed := range w.running {

@@ -16,17 +16,14 @@ import (
 // pod limits the concurrent evaluations of the function in a pod. A fixed limit is enough, because callers lease
 // the pod from the pod-manager, which limits the number of callers.
 //
-// A function may need writable directories such as /tmp (see [ServiceConfig.Shared]). Concurrent evaluations must
-// not see each other's files there. Therefore a function first runs without access to these directories.
-//
-// If the function is denied access to a file, or fails without a log, it runs again with access. No other
-// evaluation runs at the same time, and the directories are emptied before and after. If that helps, all later
-// evaluations run in this way. Running a function again is safe, because functions are pure.
+// A function first runs without access to writable directories such as /tmp (see [ServiceConfig.Shared]), because
+// concurrent evaluations must not see each other's files there. If it is denied access to a file, or fails without
+// a log, it runs again with access, which is safe because functions are pure. No other evaluation runs meanwhile,
+// and the directories are emptied before and after. If that helps, all later evaluations run in this way.
 type pod struct {
 	slots *semaphore.Weighted
 	count int64 // number of slots
-	// alone is true if each evaluation must run alone, without other evaluations at the same time, because the
-	// function needs the shared directories.
+	// alone is true if each evaluation must run alone, because the function needs the shared directories such as /tmp.
 	alone atomic.Bool
 	// pointless is true if access to the shared directories has not helped a function that failed. From then on, a
 	// function runs again with access only if its log names one of the directories.

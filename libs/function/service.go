@@ -143,8 +143,7 @@ func (s *Service) spareCount(function string) int {
 }
 
 // memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A
-// sixteenth of the limit does not count as free: it is for the server, and for the memory that functions use until
-// they are killed.
+// sixteenth of the limit is not free: the server and functions that are being killed need it.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -206,8 +205,8 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	return cmd
 }
 
-// countPrefork counts an evaluation in the metric of spare processes, by whether it used a process that was started
-// in advance. Functions without spare processes do not count.
+// countPrefork counts an evaluation in a metric, by whether it used a process that was started in advance.
+// Functions without such processes do not count.
 func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork fnproc.Prefork) {
 	if prefork == fnproc.PreforkOff {
 		return
@@ -220,7 +219,7 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts processes of cmd in advance, before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the spare processes (started in advance) of a function if which(name) is true for its name (see
+// Forget kills the processes started in advance of a function if which(name) is true for its name (see
 // [fnproc.Command.Function]). It returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
@@ -234,7 +233,7 @@ func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 // than before.
 func (s *Service) Changed() { s.runner.Changed() }
 
-// Maintain starts and kills spare processes and kills orphans until ctx is canceled. Then it closes the service.
+// Maintain starts processes in advance, kills orphans of functions, and closes the service when ctx is canceled.
 func (s *Service) Maintain(ctx context.Context) error {
 	s.runner.Maintain(ctx)
 	return nil
@@ -243,13 +242,13 @@ func (s *Service) Maintain(ctx context.Context) error {
 // Close frees the resources of a service for which Maintain was not called.
 func (s *Service) Close() { s.confiner.Close() }
 
-// WithGo adds settings of Go's runtime to env, the environment of a function, except for variables that env
-// contains already. Memory is the number of bytes that the function may use, or zero if unknown. Functions in other
-// languages ignore the settings.
+// WithGo returns env, a function's environment, with settings of Go's runtime that env does not contain yet.
+// Functions in other languages ignore them. Memory is the number of bytes that the function may use, or zero if
+// unknown.
 //
-// Most functions are sequential Go programs that run for milliseconds. They use further processors only for garbage
-// collection, which costs more on several processors. With GOMAXPROCS=1, set-namespace needs a fifteenth less
-// processor time for a single resource, and two fifths less for thousands of resources.
+// Most functions are sequential Go programs that run for milliseconds, and use further processors only for garbage
+// collection, at a higher cost. With GOMAXPROCS=1, set-namespace needs a fifteenth less processor time for a single
+// resource, and two fifths less for thousands of resources.
 //
 // GOGC=200 causes fewer collections, which saves a seventh of the remaining processor time but needs more memory.
 // Therefore GOMEMLIMIT makes Go collect as often as necessary once a function uses half of the memory. A function

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// MaxPrefork is the maximum number of processes of a function that are started in advance.
+// MaxPrefork is the maximum number of processes that are started in advance for a function.
 const MaxPrefork = 64
 
 // MaxLogBytes is the maximum size of a function's log. The middle of a longer log is left out.

@@ -131,8 +131,8 @@ func (s *Service) flattenLog(log []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }
 
-// fitLog returns the log of a successful function. If the response would be too large with it, fitLog returns only
-// the beginning and the end of the log, so that the response with the output can be sent.
+// fitLog returns the log of a successful function, or only its beginning and end if the response would otherwise be
+// too large to send.
 func (s *Service) fitLog(output, log []byte) []byte {
 	const note = 64
 	left := s.cfg.MaxMessageBytes - framing - len(output)
@@ -146,11 +146,9 @@ func (s *Service) fitLog(output, log []byte) []byte {
 }
 
 // Interrupted returns the error for an evaluation of image that was canceled. Cause is the error of the context,
-// took the duration until then, and doing a description of what happened at that moment. For a deadline, the text
-// is worded as in Porch, because users know this text.
-//
-// If our own time limit was exceeded, the error is a [*Failure]. Other services see from its detail that the
-// deadline was not theirs.
+// took the duration until then, and doing describes what happened at that moment. For a deadline, the text is
+// worded as in Porch, which users know. If our own time limit was exceeded, the error is a [*Failure], so that
+// other services see that the deadline was not theirs.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

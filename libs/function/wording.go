@@ -11,9 +11,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Limits of a failure's text, in bytes. The text is sent in a header. If it is longer than maxText, package
-// rpcfault leaves out its middle. The log may use maxStderr. The results may use the rest. Space for the text that
-// callers prepend is left: prefix bytes and the name of the image.
+// Limits of a failure's text, in bytes. The text is sent in a header: package rpcfault leaves out the middle of
+// texts longer than maxText. The log may use maxStderr bytes, and the results use the rest, except for the text
+// that callers prepend: prefix bytes and the image's name.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
@@ -99,8 +99,8 @@ func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults returns the result of calling text with the function's results, or with as many of them as fit into
-// maxText.
+// withResults calls text with as many of the function's results as fit into maxText, and returns the resulting
+// text.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
