@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Content of the ErrorInfo detail by which a server marks an error as [Elsewhere] for its clients.
+// Reason, domain and metadata key of the ErrorInfo detail by which a server marks an error as [Elsewhere].
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"

@@ -64,8 +64,8 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 	return req.GetOpen(), nil
 }
 
-// awaitLease waits until the lease is granted. During the wait, it sends the reason for the wait to the client, and
-// sends it again when it changes.
+// awaitLease waits until the lease is granted. During the wait, it sends each new reason for the wait to the
+// client.
 func (h *handler) awaitLease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease contains the Go API of the pod-manager. A caller requests a lease on a function pod, evaluates a
-// function in the pod and finishes the lease.
-//
-// A [Manager] grants leases. It is either the pod-manager itself, in the same process, or a [Client] that calls a
-// pod-manager in another process, where [Handler] serves the calls. Resource lists do not pass through the Manager,
-// because the holder of a lease calls the pod directly.
+// Package lease contains the Go API of the pod-manager, which grants leases on function pods. The holder of a lease
+// calls the pod directly to evaluate a function, and then finishes the lease. Resource lists therefore do not pass
+// through the pod-manager. A [Manager] is either the pod-manager itself, in the same process, or a [Client] of a
+// pod-manager in another process, where [Handler] serves the calls.
 package lease
 
 import (
@@ -36,12 +34,10 @@ const (
 // but never fault.NotFound. Neither the caller nor the Manager may change a message after passing it on, because
 // other goroutines may still read it.
 type Manager interface {
-	// Lease waits until a pod can run another evaluation, and returns a lease on it. The caller must call Finish on
-	// the lease. Canceling ctx stops the wait, but does not affect a granted lease.
-	//
-	// Lease calls waiting when the wait begins, and whenever the cause of the wait changes. It calls waiting in the
-	// caller's goroutine, and therefore not after it has returned. The function waiting may block: Lease may skip the
-	// states of that time, and then passes the latest state.
+	// Lease waits until a pod can run another evaluation, and returns a lease, on which the caller must call Finish.
+	// Canceling ctx stops the wait, but does not affect a granted lease. When the wait begins, and whenever its cause
+	// changes, Lease calls the function waiting in the caller's goroutine. If this function blocks, Lease may skip
+	// causes of that time, and then passes the latest cause.
 	Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error)
 
 	// ListPools returns the current pools.

@@ -20,15 +20,13 @@ type stopper struct {
 	once           sync.Once
 }
 
-// untilStopping returns a context for the wait of an RPC, and the stopper that can cancel it. The stopper starts
-// with watchStop.
+// untilStopping returns a context for a waiting RPC, and a stopper whose method watchStop cancels it at shutdown.
 func (h *handler) untilStopping(ctx context.Context) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &stopper{stopping: h.stopping, done: ctx.Done(), cancel: cancel}
 }
 
-// watchStop starts a goroutine that cancels the wait when the process shuts down. Only the first call has an
-// effect.
+// watchStop starts, at its first call, a goroutine that cancels the wait when the process shuts down.
 func (s *stopper) watchStop() {
 	if s.stopping == nil {
 		return

@@ -11,8 +11,8 @@ import (
 )
 
 // Hold returns an identity that has no certificate yet, for programs that receive their certificate over the
-// network instead of from files. Callers must set the certificate with [Identity.Replace], and must call Run for as
-// long as they use the identity.
+// network instead of from files. Callers must set the certificate by [Identity.Replace], and must keep
+// [Identity.Run] running while they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
 	return i, i.registerMetrics(meters.Meter("mtls"))

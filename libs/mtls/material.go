@@ -28,7 +28,7 @@ type material struct {
 	// bundle contains the authorities as PEM.
 	bundle   string
 	expiries []expiry
-	// content is the concatenated text of all files. If it is unchanged, the files need not be used again.
+	// content is the concatenated text of all files, by which we detect whether the files have changed.
 	content string
 }
 

@@ -52,7 +52,7 @@ type Identity struct {
 }
 
 // Open returns the identity with the certificate in cfg.Directory. It returns nil if no directory is configured.
-// Callers must call Run for as long as they use the identity.
+// Callers must keep [Identity.Run] running while they use the identity.
 func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	if cfg.Directory == "" {
 		return nil, nil

@@ -22,12 +22,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Proof proves the identity of a server by a secret that the server shares with its callers, such as a function pod
-// and the gateways. No certificate authority has to issue or renew the certificate, and the server's private key
-// never leaves its memory.
-//
-// The server makes its own certificate. The certificate contains the server's SPIFFE ID, and an HMAC of ID and
-// public key that only a program with the secret can compute.
+// Proof proves the identity of a server, such as a function pod, by a secret that the server shares with its
+// callers. The server creates a certificate that contains its SPIFFE ID, and an HMAC of ID and public key that only
+// a program with the secret can compute. No certificate authority has to issue or renew this certificate, and the
+// private key never leaves the server's memory.
 type Proof struct {
 	id     ID
 	secret string

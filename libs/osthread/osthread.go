@@ -13,13 +13,12 @@ import (
 // order to wake several threads at once. More than a millisecond would save little more processor time.
 const Slack = time.Millisecond
 
-// Own calls f on a thread that no other goroutine uses, and returns when f has returned. The thread exits
-// afterwards, because f may change it irreversibly: Go stops a thread whose locked goroutine exits, and never
-// starts new threads from a locked thread.
+// Own calls f on a thread that no other goroutine uses, and returns when f has returned. The thread then exits,
+// because f may change it irreversibly: Go stops a thread whose locked goroutine exits, and never starts new
+// threads from a locked thread. A panic of f crashes the program.
 //
-// A panic of f crashes the program. On some kernels, f may lose the right to signal other threads. Then f must
-// allocate little: a garbage collection that begins on this thread cannot interrupt the other threads, and waits
-// until each of them calls a function.
+// On some kernels, f may lose the right to signal other threads. Then f must allocate little: a garbage collection
+// that begins on its thread cannot interrupt other threads, and waits until each of them calls a function.
 func Own(f func()) {
 	done := make(chan struct{})
 	go func() {

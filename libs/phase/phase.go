@@ -24,8 +24,8 @@ var leases = [...]struct{ name, description string }{
 	podmanagerv1.Phase_PHASE_CONNECTING: {"connect", "connecting to the pod"},
 }
 
-// Name returns the name of a phase in the wait for a pod. It returns an empty string if a later version of the
-// pod-manager sent a phase that this version does not support.
+// Name returns the name of a phase of the wait for a pod, such as "pull". It returns an empty string for a phase
+// that only later versions of the pod-manager have.
 func Name(p podmanagerv1.Phase) string {
 	if p < 0 || int(p) >= len(leases) {
 		return ""

@@ -17,16 +17,16 @@ import (
 const (
 	// maxLastAge is the maximum age of a stored answer that replaces the answer of an unavailable image-resolver.
 	maxLastAge = time.Hour
-	// maxLastWait limits the wait for the image-resolver if a stored answer can replace its answer. If half of the
-	// time until the caller's deadline is shorter, this is the limit.
+	// maxLastWait limits the wait for the image-resolver if a stored answer can replace its answer. The wait may also
+	// not exceed half of the time until the caller's deadline.
 	maxLastWait = 3 * time.Second
 	// retryInterval is the interval at which an unavailable image-resolver is queried again.
 	retryInterval = 5 * time.Second
 )
 
-// lastAnswers queries the image-resolver in each call, which costs about a millisecond, because the image-resolver
-// has a cache. It stores the answers and returns them while the image-resolver is unavailable. Use [newLastAnswers]
-// to create it.
+// lastAnswers stores the image-resolver's answers, and returns them while the image-resolver is unavailable.
+// Otherwise, each call queries the image-resolver. This costs about a millisecond, because the image-resolver has a
+// cache.
 type lastAnswers[K comparable, V any] struct {
 	ask        func(ctx context.Context, key K) (V, error)
 	countStale func(context.Context)
@@ -56,8 +56,8 @@ func newLastAnswers[K comparable, V any](
 	}
 }
 
-// get returns the answer of the image-resolver, or the stored answer if the image-resolver is unavailable. It
-// returns the other errors of ask, and the error of ctx.
+// get returns the image-resolver's answer or, if the image-resolver is unavailable, the stored answer. It returns
+// an error if there is no stored answer, if the query fails for another reason, or if ctx is done.
 func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	last, known := l.known(key)
 	if !known {

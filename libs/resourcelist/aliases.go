@@ -9,7 +9,7 @@ import (
 )
 
 // Limits of YAML aliases, which may expand a small list to gigabytes. With its aliases expanded, a list may have
-// maxExpansion bytes, or maxExpansionFactor times its own size if that is more. maxDepth is the maximum nesting. It
+// maxExpansion bytes, or maxExpansionFactor times its own size if that is more. Its maximum nesting, maxDepth,
 // equals the YAML library's limit for lists without aliases.
 const (
 	maxExpansion       = 16 << 20

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resourcelist validates a ResourceList, which is the input and the output of a KRM function, and extracts
-// its results. It never encodes a list, so that the caller can send the original bytes on.
-//
-// A list is valid if the YAML library that kyaml and the function SDKs use can decode it. Most lists are in the
-// block style of these libraries. For such a list, package blockyaml finds out in a single pass that it is valid.
-// Only other lists are decoded in full.
+// its results. It never encodes a list, so that callers can forward the original bytes. A list is valid if the YAML
+// library of kyaml and the function SDKs can decode it. Package blockyaml recognizes most valid lists in a single
+// pass, and only other lists are decoded in full.
 package resourcelist
 
 import (
@@ -16,32 +14,25 @@ import (
 // ErrNotUTF8 is the cause of Parse's error if the list is not UTF-8. Callers find it by errors.Is.
 var ErrNotUTF8 = errors.New("is not UTF-8")
 
-// Envelope contains the parts of a ResourceList that the runner needs.
+// Envelope contains the parts of a ResourceList that the function runner needs.
 type Envelope struct {
 	// Results contains the results of the list, in the list's order.
 	Results []Result
 }
 
-// Parse validates the ResourceList in data and returns its envelope. If data is not valid, the error names the problem
-// and its line. The requirements are:
+// Parse validates the ResourceList in data and returns its envelope. If data is not valid, the error names the
+// problem and its line. The requirements are:
 //
-//   - data is a single YAML or JSON document in UTF-8. A second document is not allowed,
-//     even if it is empty, and neither is a document marker (---) after the first line:
-//     kyaml would then read the list as an ordinary resource.
-//
-//   - The document is a mapping with the kind ResourceList. The apiVersion is ignored.
-//     No top-level key occurs twice.
-//
-//   - functionConfig is a mapping, and items is a sequence. results is a sequence or, as old
-//     functions write it, a mapping whose key "items" contains the sequence. Each of these
-//     fields may be null or missing. None of these fields, and not kind, may be an alias,
-//     because kyaml does not resolve such an alias and would read no items.
-//
-//   - Aliases inside these fields are allowed, unless they contain themselves or expand the
-//     list too much.
-//
-//   - The number of values and of %TAG directives is limited in relation to the size, because
-//     it determines the cost of decoding: see limits.go.
+//   - data is a single YAML or JSON document in UTF-8. A second document is an error, even if it is empty, and so
+//     is a document marker (---) after the first line: kyaml would then read the list as an ordinary resource.
+//   - The document is a mapping with the kind ResourceList. The apiVersion is ignored. No top-level key occurs
+//     twice.
+//   - functionConfig is a mapping, and items is a sequence. results is a sequence or, as old functions write it, a
+//     mapping whose key "items" contains the sequence. Each of these fields may be null or missing.
+//   - These fields and kind are not aliases: kyaml does not resolve such an alias and would read no items. Aliases
+//     inside the fields are allowed, unless they contain themselves or expand the list too much.
+//   - The number of values is limited in relation to the size, and there are at most 64 %TAG directives, because
+//     these numbers determine the cost of decoding.
 //
 // The envelope does not refer to the memory of data. If ctx is canceled first, Parse returns the error of ctx.
 func Parse(ctx context.Context, data []byte) (Envelope, error) {

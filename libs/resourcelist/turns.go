@@ -52,10 +52,8 @@ func newTurns() turns {
 }
 
 // acquireScan waits until a scan of the given number of bytes may run. The caller must call release. If ctx is
-// canceled, acquireScan returns the error of ctx.
-//
-// The limit keeps small requests fast: Go runs a goroutine for up to 10 ms before the next. With twenty large
-// concurrent scans, a small request would wait for all of them each time it needs the processor.
+// canceled, acquireScan returns the error of ctx. The limit keeps small requests fast: Go runs a goroutine for up
+// to 10 ms before the next, so that a small request would often wait for each of many concurrent large scans.
 func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err error) {
 	if bytes < largeScan {
 		return func() {}, nil

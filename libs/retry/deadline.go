@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// DeadlineMargin is the time before a deadline in which a service may already return DeadlineExceeded. With this
-// margin, the caller receives the service's explanation before its own deadline passes. All services must use the
-// same margin. It also covers the differences between the deadlines in several services, which are sent as
-// durations.
+// DeadlineMargin is the time before a deadline in which a service may already return DeadlineExceeded, so that its
+// explanation reaches the caller in time. All services must use the same margin. It also covers the delay of each
+// call between services, because deadlines are sent as durations.
 const DeadlineMargin = time.Second
 
-// EarlyDeadline returns ctx with an earlier deadline. An answer that is sent at the early deadline reaches the
-// caller before the caller's own deadline. The early deadline is earlier by a tenth of the remaining time, but by
-// at most DeadlineMargin. Without a deadline, EarlyDeadline returns ctx unchanged.
+// EarlyDeadline returns ctx with an earlier deadline, so that an answer at this deadline reaches the caller before
+// the caller's own deadline. It is earlier by a tenth of the remaining time, but by at most DeadlineMargin. If ctx
+// has no deadline, EarlyDeadline returns ctx unchanged.
 func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

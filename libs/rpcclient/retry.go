@@ -85,11 +85,10 @@ func (b *balancer) callReplica(
 // resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// Call runs call, a function, with a context whose requests are sent to the replica r. Until call calls its
-// argument answered, Call probes the replica every second. If a probe is not answered within timeout, Call cancels
-// the context and returns [ErrSilent]. The function unreached must report whether an error of call means that the
-// request did not reach the replica. In both cases, later calls try other replicas first until the replica answers
-// a probe.
+// Call runs the function call with a context that directs its requests to the replica r. Until this function calls
+// answered, Call probes r every second. If r does not answer a probe within timeout, Call cancels the context and
+// returns [ErrSilent]. The function unreached reports whether an error means that the request did not reach r. In
+// both cases, later calls try r last until it answers a probe.
 func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {

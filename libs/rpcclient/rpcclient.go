@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rpcclient creates clients for the calls between the services of this project. They use gRPC over HTTP/2,
-// with tracing, and with TLS for https URLs. A limited number of connections to each address is shared by all
-// calls.
+// with tracing, and with TLS for https URLs. All calls to an address share a limited number of connections.
 package rpcclient
 
 import (
@@ -58,12 +57,10 @@ type Client struct {
 	lookup lookup
 }
 
-// New returns a client for the service at address, which is http://host:port or https://host:port. Requests are
-// sent to address, or to a single replica of the service (see [Client.Balanced] and [Client.Call]). Callers must
-// close the client.
-//
-// Secure configures TLS for https. If it is nil, the client trusts the authorities of the operating system, and the
-// server's certificate must contain the host name in address.
+// New returns a client for the service at address, which is http://host:port or https://host:port. Callers must
+// close it. It sends requests to address, or to a single replica of the service (see [Client.Balanced] and
+// [Client.Call]). Secure configures TLS for https. If it is nil, the client trusts the operating system's
+// authorities, and the server's certificate must contain the host name in address.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, lookupHost, options...)
 }

@@ -27,7 +27,7 @@ func serviceOf(address *url.URL) string {
 	return service
 }
 
-// silenceOf returns the label of the metric of replicas that do not answer: the name of their service.
+// silenceOf returns the label that names a service in the metric of replicas that do not answer.
 func silenceOf(service string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("service", service))
 }

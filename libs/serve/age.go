@@ -7,13 +7,10 @@ import (
 	"time"
 )
 
-// A connection that is old asks its client to use another connection.
-//
-// HTTP/2 defines the frame GOAWAY for this purpose. Go's server sends it for "Connection: close", but with the number
-// of the last request that it has received, and drops requests that are in transit. A client cannot repeat such a
-// request if it no longer keeps all of its bytes. Therefore the connection writes the frame itself, with a number
-// that is higher than any request's. Thus all requests are answered, and the client closes the connection after its
-// last response.
+// A server sends the HTTP/2 frame GOAWAY to make a client use another connection. Go's server sends it for
+// "Connection: close", but with the number of the last request that it has received, and drops requests that are in
+// transit. A client cannot repeat such a request if it no longer keeps all of its bytes. Therefore we write the
+// frame ourselves, with a number higher than any request's, so that all requests are answered.
 
 // goAway is an HTTP/2 GOAWAY frame. The client then sends new requests on another connection, and still receives
 // the responses to all requests that it has sent.
@@ -52,9 +49,9 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt makes the connection count as old at the time at, which is before the client's certificate expires,
-// because requests after the expiry would be rejected. At this time, a timer sends the GOAWAY frame even if the
-// connection is idle. Callers must call expireAt before the first request.
+// expireAt makes the connection count as old from the given time, which is before the client's certificate expires,
+// because later requests would be rejected. A timer then sends the GOAWAY frame even if the connection is idle.
+// Callers must call expireAt before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at

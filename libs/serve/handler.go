@@ -38,8 +38,8 @@ func wrapHandler(next http.Handler) http.Handler {
 		// connection.
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
-		// The server writes the rest of the response after the handler has returned. This deadline limits the time for
-		// that.
+		// This deadline limits the time in which the server writes the rest of the response after the handler has
+		// returned.
 		_ = stream.SetWriteDeadline(time.Now().Add(slowclient.Grace))
 	})
 }

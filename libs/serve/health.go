@@ -16,8 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Health is the health of this process, from which health checks are answered. [Run] sets it to ready and not
-// ready.
+// Health is the health of this process, as health checks report it. [Run] sets it to ready and to not ready.
 type Health struct {
 	ready atomic.Bool
 	// able contains the functions Able of all components. Health checks of a named service call them.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve implements the life cycle that all servers of this project share.
+// Package serve implements the life cycle that all servers of this project share. [Run] opens all ports before it
+// starts background tasks and serves requests, so that a program that cannot open a port starts nothing. The
+// process becomes ready when all components are ready.
 //
-// [Run] first opens all ports, so that a program that cannot open a port starts nothing. Then it starts background
-// tasks and serves requests. The process becomes ready when all components are ready.
-//
-// When the context of Run is done, the process is no longer ready, but still serves requests until load balancers
-// have noticed. Then it rejects new connections and finishes running requests until a deadline. Finally it stops
-// the background tasks, which the requests may need. Thus a rolling update loses no requests.
+// When the context of Run is done, the process is no longer ready, but serves requests until load balancers have
+// noticed, so that a rolling update loses no requests. Then it rejects new connections and finishes running
+// requests until a deadline. Finally it stops the background tasks, which the requests may need.
 package serve
 
 import (

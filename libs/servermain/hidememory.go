@@ -12,10 +12,9 @@ import (
 )
 
 // hideMemory prevents processes of the same user, such as functions, from reading this process's environment and
-// memory in /proc. The environment contains credentials, and the memory contains packages of all callers.
-//
-// It marks the process as not dumpable, so that root owns most files in /proc/PID. Lists of processes, such as the
-// list of children, stay readable for all users. Programs that this program starts are not protected.
+// memory in /proc: these contain credentials, and packages of all callers. It marks the process as not dumpable, so
+// that root owns most files in /proc/PID. All users can still read lists of processes, such as the list of
+// children. Programs that this program starts are not protected.
 func hideMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep secrets from functions: %w", os.NewSyscallError("prctl", err))

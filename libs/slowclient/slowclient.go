@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slowclient limits how long a server waits for a client that sends or reads slowly.
-//
-// A client may pause for [Grace] in total. Each byte that it sends or reads earns further time: for n bytes, the
-// server waits at most Grace plus n/[BytesPerSecond]. Therefore a client can occupy the server's memory for a long
-// time only if it keeps transferring data.
+// Package slowclient limits how long a server waits for a client that sends or reads slowly. For a transfer of n
+// bytes, the client may take at most [Grace] plus n/[BytesPerSecond]. Therefore it can occupy the server's memory
+// for a long time only if it keeps transferring data.
 package slowclient
 
 import "time"

@@ -72,9 +72,9 @@ type exit struct{ syscall.WaitStatus }
 // Success reports whether the program exited with code zero.
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
-// startAt starts the program with FNR_CONFINE set to level, on a kernel without the system call. It waits until the
-// program serves or exits, and returns the log until then. The returned function stops the program if it still
-// runs, and returns its exit status.
+// startAt starts the program with FNR_CONFINE set to level, as on a kernel without the given system call. It waits
+// until the program serves or exits, and returns the log of that time. The function ended stops the program if it
+// still runs, and returns its exit status.
 func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

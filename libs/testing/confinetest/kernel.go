@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onThreadWithout calls start on a thread for which the given system call does not seem to exist. Processes that
-// start creates inherit this state. The thread exits afterwards.
+// onThreadWithout calls the function start on a thread on which the given system call seems not to exist, as it
+// does in the processes that the function creates. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {

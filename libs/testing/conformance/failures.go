@@ -53,8 +53,8 @@ func failureCases(texts Texts) []failure {
 	}
 }
 
-// Behaviours in addition to the behaviours of package testfn: functions whose binary cannot be started. Each
-// implementation under test provides them in its own way.
+// Behaviours of functions whose binary cannot be started. Package testfn does not provide such functions, so that
+// each implementation under test creates them in its own way.
 const (
 	// Missing is a function whose binary does not exist.
 	Missing = "missing"

@@ -27,7 +27,7 @@ func New(t testing.TB, target string) *Proxy {
 	return NewAt(t, "127.0.0.1:0", target)
 }
 
-// NewAt returns a proxy like New does, but listens on the given address.
+// NewAt returns a proxy like [New], but the proxy listens on the given address.
 func NewAt(t testing.TB, address, target string) *Proxy {
 	t.Helper()
 	var lc net.ListenConfig

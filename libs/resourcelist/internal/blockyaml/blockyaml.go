@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package blockyaml recognizes YAML documents in the plain block style that Kubernetes tools write, and returns the
-// top-level entries of a document. It needs a single pass and builds no tree.
+// top-level entries of a document. It needs a single pass and builds no tree: in this style, each line begins a
+// mapping entry or a sequence item, or continues a scalar.
 //
-// A positive answer is certain. If [Outline] accepts a document, go.yaml.in/yaml/v3 decodes the document to a
-// mapping with exactly these entries. If it rejects a document, the document may be invalid, or valid but unusual
-// (anchors, tags, flow style over several lines, tabs in odd places, a second document). Then only a full decode
-// can tell.
-//
-// The package supports a subset of YAML that can be read line by line: each line begins a mapping entry or a
-// sequence item, or continues a scalar. The only state is a stack with the indentations of the open collections.
+// If [Outline] accepts a document, go.yaml.in/yaml/v3 certainly decodes it to a mapping with exactly these entries.
+// If Outline rejects a document, only a full decode can tell whether the document is invalid or merely unusual
+// (anchors, tags, flow style over several lines, tabs in odd places, a second document).
 package blockyaml
 
 // Type is the type of an entry's value.

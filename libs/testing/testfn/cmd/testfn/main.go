@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testfn is a KRM function for tests. Depending on its behaviour, it works correctly or fails in one of
-// many ways.
-//
-// The first argument selects the behaviour. Without arguments, the file name of the program selects it. Some
-// behaviours expect a value after an equals sign, as in "sleep=50ms". Behaviours that exit by themselves read their
-// input first, unless their comment says otherwise. Behaviours that hang exit after ten minutes, so that a broken
-// test does not leave processes for ever.
+// Command testfn is a KRM function for tests. Its first argument selects how it works or fails. Without arguments,
+// its file name does. Some of these behaviours expect a value after an equals sign, as in "sleep=50ms". Behaviours
+// that exit by themselves read their input first, unless their comment says otherwise. Behaviours that hang exit
+// after ten minutes, so that a broken test does not leave processes for ever.
 package main
 
 import (
