@@ -19,8 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// DefaultPrefix is prepended to image names without a slash, such as "set-namespace:v0.4", unless a setting
-// overrides it.
+// DefaultPrefix is the default prefix for image names without a slash, such as "set-namespace:v0.4".
 const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
 
 // MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names. The limit keeps longer

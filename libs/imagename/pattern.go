@@ -49,8 +49,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{prefix: prefix, suffix: text[strings.LastIndexByte(text, '*')+1:], expr: compiled}, nil
 }
 
-// checkRepository rejects a pattern that cannot match any repository, because a rule with such a pattern would have
-// no effect.
+// checkRepository rejects a pattern that cannot match any repository: a rule with it would have no effect.
 func checkRepository(pattern string) error {
 	_, path, ok := strings.Cut(pattern, "/")
 	switch {
@@ -81,8 +80,8 @@ func (p *Pattern) Exact() (repository string, ok bool) { return p.prefix, p.exac
 // Prefix returns the text before the first "*". Each repository that the pattern matches begins with this text.
 func (p *Pattern) Prefix() string { return p.prefix }
 
-// Patterns is a list of patterns. It matches an image if any of the patterns matches the image's repository. An empty
-// list matches no image.
+// Patterns is a list of patterns. It matches an image if any of the patterns matches the image's repository. An
+// empty list matches no image.
 type Patterns []Pattern
 
 // ParsePatterns parses a list of patterns. It returns the error of the first invalid pattern.
@@ -104,8 +103,7 @@ func (ps Patterns) Match(name Name) bool {
 	return len(ps) > 0 && ps.MatchRepository(CanonicalRepository(name.Repository))
 }
 
-// MatchRepository reports whether a pattern of the list matches a repository. The repository must have its
-// canonical spelling.
+// MatchRepository reports whether a pattern of the list matches a repository in canonical spelling.
 func (ps Patterns) MatchRepository(repository string) bool {
 	return slices.ContainsFunc(ps, func(p Pattern) bool { return p.Match(repository) })
 }

@@ -40,8 +40,7 @@ type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podma
 // granted, the error has the class fault.Unavailable. If the connection breaks later, the holder of the lease gets
 // no error, because it can still use the pod.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
-	// The stream must outlive ctx: the end of the stream returns the lease, and ctx limits only the wait for the
-	// lease.
+	// The stream must outlive ctx, which limits only the wait: the end of the stream returns the lease.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
@@ -116,8 +115,7 @@ type clientLease struct {
 // Granted implements Lease.
 func (l *clientLease) Granted() *Granted { return l.granted }
 
-// Finish implements Lease. It sends the outcome in the background, so that the caller does not wait for the
-// network.
+// Finish implements Lease. It sends the outcome in the background, because callers must not wait for the network.
 func (l *clientLease) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }

@@ -42,8 +42,7 @@ func Elsewhere(err error) error { return elsewhere{error: err} }
 // Clients call this replica next.
 func OwnedBy(owner string, err error) error { return elsewhere{err, owner} }
 
-// OwnerOf returns the address that [OwnedBy] added to an error, or an empty string if the error contains no
-// address.
+// OwnerOf returns the address that [OwnedBy] added to an error, or an empty string if there is no address.
 func OwnerOf(err error) string {
 	if e, ok := errors.AsType[elsewhere](err); ok {
 		return e.owner

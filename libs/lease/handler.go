@@ -51,8 +51,7 @@ func (h *handler) Lease(ctx context.Context,
 	return nil
 }
 
-// receiveOpen receives the first message of a client. It returns an error unless the message is Open, the request
-// for a lease.
+// receiveOpen receives the first message of a client, which must be Open, the request for a lease.
 func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (*Open, error) {
 	req, err := stream.Receive()
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -42,8 +42,7 @@ type Identity struct {
 	// current is the certificate in use. It is nil in an identity of [Hold] until the first [Identity.Replace].
 	current   atomic.Pointer[material]
 	available chan struct{}
-	// changed is the function that OnChange registered. It is called when the certificate or the authorities change.
-	// It may be nil.
+	// changed is called when the certificate or the authorities change (see OnChange). It may be nil.
 	changed atomic.Pointer[func()]
 	// failure is the error of the latest certificate files. It is nil if these files are in use.
 	failure atomic.Pointer[error]

@@ -31,8 +31,7 @@ type Proof struct {
 	secret string
 }
 
-// leastSecret is the minimum length of a secret in bytes. Nobody can guess a secret of 26 random letters and
-// digits.
+// leastSecret is the minimum length of a secret in bytes. Nobody can guess 26 random letters and digits.
 const leastSecret = 26
 
 // NewProof returns the proof for the server with the given SPIFFE ID. The secret must be known only to the server

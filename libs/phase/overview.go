@@ -48,8 +48,7 @@ func ShortNames(
 // the request if the image was not resolved yet.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
 
-// Short formats a duration with its one or two largest units, such as "3m5s". It returns "0s" for a negative
-// duration.
+// Short formats a duration with its one or two largest units, such as "3m5s". Negative durations become "0s".
 func Short(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)
 	switch {

@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// maxBytes limits the memory for stored answers, separately for lists of tags and for images. An image uses about 3
-// KiB.
+// maxBytes limits the memory for stored lists of tags and, separately, for stored images of about 3 KiB each.
 const maxBytes = 16 << 20
 
 // Client calls an image-resolver in another process. Its errors have classes of package fault. Callers must not

@@ -8,8 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
 )
 
-// outlinedList is a ResourceList that package blockyaml has recognized as valid YAML, so that only its results must
-// still be decoded.
+// outlinedList is a ResourceList that package blockyaml found valid. Only its results must still be decoded.
 type outlinedList struct {
 	// results contains the lines of the field "results". It is nil if the list contains no results.
 	results []byte

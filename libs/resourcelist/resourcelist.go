@@ -61,7 +61,7 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	return decodeList(ctx, data)
 }
 
-// inTurn calls outlineList. Before that, it waits if too many large lists are being scanned.
+// inTurn calls outlineList, but waits first if too many large lists are being scanned.
 func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err error) {
 	release, err := decoding.acquireScan(ctx, len(data))
 	if err != nil {

@@ -18,15 +18,13 @@ const (
 	smallDecode      = 4 << 20
 )
 
-// Estimates of the memory that a full decode uses, in bytes: for the node of each value, and for several copies of
-// each byte.
+// Estimates of the memory of a full decode, in bytes: per value for its node, and per byte for several copies.
 const (
 	memoryPerValue = 200
 	memoryPerByte  = 4
 )
 
-// decodeCost estimates the memory in bytes for decoding a list in full. The list has the given numbers of bytes and
-// values.
+// decodeCost estimates the memory, in bytes, to decode a list with the given numbers of bytes and values.
 func decodeCost(bytes, values int) int64 {
 	return memoryPerByte*int64(bytes) + memoryPerValue*int64(values)
 }

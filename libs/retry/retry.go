@@ -56,8 +56,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Fits reports whether a wait would end before ctx's deadline. If not, a retry is futile, and callers should return
-// the last error immediately.
+// Fits reports whether a wait would end before ctx's deadline. If not, callers should return the last error now.
 func Fits(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) > wait

@@ -33,8 +33,7 @@ const (
 	probeTimeout = time.Second
 )
 
-// balancer distributes the calls of a client over the replicas of a service, and avoids replicas that do not
-// answer.
+// balancer distributes a client's calls over the replicas of a service. It avoids replicas that do not answer.
 type balancer struct {
 	url      *url.URL
 	lookup   func(ctx context.Context, host string) ([]string, error)

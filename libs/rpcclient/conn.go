@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// plainConn is a connection whose errors have no type. If the server breaks a connection, the error is ECONNRESET
-// or EPIPE. Connect would interpret this error as on a server, where it means that the client left, and return
-// Canceled. A caller would then not retry.
+// plainConn is a connection whose errors have no type. If a server breaks a connection, the error is ECONNRESET or
+// EPIPE. Connect would return Canceled for these errors, because on a server they mean that the client left, and
+// the caller would not retry.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.

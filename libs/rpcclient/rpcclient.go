@@ -24,8 +24,7 @@ import (
 
 const (
 	// dialTimeout is the timeout for opening a connection. It is short, because the network silently drops packets to
-	// the addresses of deleted pods, and a node drops packets to a new Service until it has received the Service's
-	// rules.
+	// deleted pods, and a node drops packets to a new Service until it has received the Service's rules.
 	dialTimeout = time.Second
 	// pingAfter is the time without traffic after which the client sends an HTTP/2 ping, and pingTimeout is the
 	// timeout for the answer. Without pings, the client would notice only after many minutes that a host has
@@ -43,8 +42,7 @@ const (
 // Option configures a client.
 type Option func(*Client)
 
-// Client contains the connections to a service. Pass its fields HTTP and Options to the constructor of a generated
-// client.
+// Client contains the connections to a service. Pass HTTP and Options to the constructor of a generated client.
 type Client struct {
 	// HTTP sends the requests. It has no timeout, because each call has its own deadline.
 	HTTP *http.Client

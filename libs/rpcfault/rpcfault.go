@@ -23,8 +23,7 @@ import (
 // data as a status detail.
 type Detailer interface {
 	error
-	// Detail returns the data, or nil. The message must be smaller than 16 KiB, because the server sends it in a
-	// header.
+	// Detail returns the data, or nil. It must be smaller than 16 KiB, because the server sends it in a header.
 	Detail() proto.Message
 }
 
@@ -73,8 +72,7 @@ func ToConnect(err error) error {
 	return cerr
 }
 
-// text returns the error message for clients: the text of err, shortened to maxMessageBytes and converted to valid
-// UTF-8.
+// text returns the error message for clients: err's text as valid UTF-8, shortened to maxMessageBytes.
 func text(err error) string {
 	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }

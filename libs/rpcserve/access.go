@@ -37,8 +37,8 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error for a request without a valid identity. It has an RPC code and no class of
-// package fault, because no package handles this error.
+// Unauthenticated returns the error for a request without a valid identity. It has an RPC code instead of a class
+// of package fault, because only the client handles this error.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }

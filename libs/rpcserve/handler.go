@@ -39,8 +39,7 @@ type mount struct {
 	handler http.Handler
 }
 
-// add adds an RPC service to the port. It limits the service's messages, and returns an error if m contains no
-// limits.
+// add adds an RPC service to the port. It returns an error if m does not limit the service's messages.
 func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, http.Handler)) error {
 	if m.requestBytes <= 0 || m.responseBytes <= 0 {
 		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)

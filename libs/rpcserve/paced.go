@@ -16,8 +16,7 @@ import (
 var passed = time.Unix(1, 0)
 
 // pacedBody is the body of a request, and fails if the client sends it too slowly. Otherwise a slow client could
-// occupy the request's memory for as long as it wants. The reader must read without pauses. Only one goroutine may
-// use the body.
+// occupy the request's memory without a limit. A single goroutine must read the body, without pauses.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *slowclient.Meter
@@ -31,9 +30,8 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 	}
 }
 
-// Read implements io.Reader. It measures the client only within Read, because the server does not wait for the
-// client at other times. If the client is too slow, Read returns a *connect.Error, which Connect passes on
-// unchanged.
+// Read implements io.Reader. It measures the client only within Read, because the server does not wait for it at
+// other times. If the client is too slow, Read returns a *connect.Error, which Connect does not change.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {
 		n, err = b.ReadCloser.Read(p)

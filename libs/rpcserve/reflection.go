@@ -26,8 +26,7 @@ const (
 	reflectionResponseBytes = 4 << 20
 )
 
-// addReflection adds gRPC reflection in its versions v1 and v1alpha. The limit for streams applies to both versions
-// together.
+// addReflection adds gRPC reflection in the versions v1 and v1alpha, which share the limit for streams.
 func (h *Handler) addReflection(names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)

@@ -57,8 +57,7 @@ func (r *rejections) recordRejection(req *http.Request, err error) {
 	})
 }
 
-// lineOf returns the rate limiter for a reason. The map of rate limiters stays small, because each reason is one of
-// the RPC codes.
+// lineOf returns the rate limiter for a reason. The reasons are RPC codes, so that the map stays small.
 func (r *rejections) lineOf(reason string) func(log func(count int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

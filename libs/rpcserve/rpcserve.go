@@ -52,8 +52,7 @@ type Config struct {
 // healthBytes limits the messages of health checks, which contain the name of a service.
 const healthBytes = 4 << 10
 
-// NewHandler returns the handler for a port with the given services. It returns an error if a service does not
-// limit its messages.
+// NewHandler returns the handler for a port with the services. Each service must limit the size of its messages.
 func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 	tracing, err := cfg.Telemetry.Interceptor()
 	if err != nil {

@@ -27,8 +27,7 @@ type listener struct {
 	// failed is called for each TLS handshake that fails.
 	failed func(peer string, err error)
 
-	// draining is true while the server shuts down but still answers requests. Clients must then replace all
-	// connections.
+	// draining is true while the server shuts down but answers requests. Clients must then replace all connections.
 	draining atomic.Bool
 	// lastLate is the time of the last request on a connection that was opened while draining was true. Such requests
 	// show that load balancers still send clients to this server.
@@ -56,8 +55,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn returns a connection. It varies the connection's maximum age randomly by up to a tenth, so that clients
-// that connected at the same time do not all reconnect at the same time.
+// newConn returns a connection. The maximum age varies randomly by up to a tenth, so that clients that connected at
+// the same time do not all reconnect at the same time.
 func (l *listener) newConn(accepted net.Conn) *conn {
 	transport := newTransport(accepted)
 	c := &conn{

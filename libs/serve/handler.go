@@ -34,8 +34,7 @@ func wrapHandler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// In HTTP/2, we measure the reading rate of each stream, because a client can stop reading a single stream of a
-		// connection.
+		// We measure the reading rate per HTTP/2 stream, because a client can stop reading a single stream.
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
 		// This deadline limits the time in which the server writes the rest of the response after the handler has

@@ -21,8 +21,7 @@ type Health struct {
 	ready atomic.Bool
 	// able contains the functions Able of all components. Health checks of a named service call them.
 	able atomic.Pointer[[]func() bool]
-	// explain returns the current problems that an operator must solve, for the answers of health checks. It may be
-	// nil.
+	// explain returns current problems that an operator must solve, which health checks report. It may be nil.
 	explain  func() []string
 	once     sync.Once
 	stopping chan struct{}
@@ -74,8 +73,7 @@ func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }
 
-// maxDetailBytes is the maximum length of a problem in the answer to a health check. The problem is sent in a
-// header.
+// maxDetailBytes is the maximum length of a problem in a health check's answer. Problems are sent in a header.
 const maxDetailBytes = 1 << 10
 
 // replaceUnprintable replaces characters that are not permitted in gRPC headers by question marks.

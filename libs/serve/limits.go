@@ -25,8 +25,7 @@ const (
 	minConnWindow = 64 << 10
 	// maxHeaderBytes is the maximum size of a request's headers, which contain some ids and a token.
 	maxHeaderBytes = 16 << 10
-	// maxReadFrameBytes is the maximum size of a received HTTP/2 frame. It is limited because the server buffers each
-	// frame as a whole.
+	// maxReadFrameBytes is the maximum size of a received HTTP/2 frame, which the server buffers as a whole.
 	maxReadFrameBytes = 64 << 10
 )
 
@@ -61,8 +60,8 @@ const (
 	DefaultMaxStreams = 250
 )
 
-// limits limits the open connections of a port, in total and per client address. If a limit is reached, a new
-// connection replaces an idle connection. Otherwise clients without requests could exclude other clients.
+// limits limits the open connections of a port, in total and per client address. At a limit, a new connection
+// replaces an idle connection, so that clients without requests cannot exclude other clients.
 type limits struct {
 	total, perPeer int
 

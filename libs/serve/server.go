@@ -21,8 +21,7 @@ type server struct {
 	http     *http.Server
 }
 
-// bindPorts opens the ports of all endpoints. If a port cannot be opened, bindPorts closes the opened ports and
-// returns the error.
+// bindPorts opens the ports of all endpoints. If it fails to open a port, it closes the ports opened before.
 func bindPorts(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
 	var servers []*server
 	for _, component := range components {

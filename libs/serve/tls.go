@@ -12,8 +12,7 @@ import (
 const (
 	// handshakeTimeout limits the time of a TLS handshake.
 	handshakeTimeout = 10 * time.Second
-	// recordHandshake is the first byte that a client with TLS sends. A client without TLS never sends this byte
-	// first.
+	// recordHandshake is the first byte that a client sends if, and only if, it uses TLS.
 	recordHandshake = 0x16
 	// maxSecureAge is the maximum age of connections if the endpoint uses TLS and does not set MaxConnectionAge. The
 	// age is limited because certificates expire.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servermain implements the parts that the main functions of all servers share: telemetry, life cycle, signals
-// and exit codes.
+// Package servermain contains the parts that all servers share: telemetry, life cycle, signals and exit codes.
 package servermain
 
 import (
@@ -71,8 +70,7 @@ type Frame struct {
 	Identity *mtls.Identity
 }
 
-// Build creates the components of a program. It must not start goroutines. The background tasks of the components
-// may start them.
+// Build creates a program's components. It must not start goroutines, but their background tasks may.
 type Build func(ctx context.Context, frame Frame) ([]serve.Component, error)
 
 // RejectConfig prints the error of an invalid configuration, and returns the exit code for it.

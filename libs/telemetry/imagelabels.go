@@ -46,8 +46,7 @@ func (l *ImageLabels) Earn(image ImageName) string {
 	return label
 }
 
-// Label returns the label of an image that may not exist. It returns OtherImages unless Earn assigned a label to the
-// image.
+// Label returns the label that Earn assigned to an image, or else OtherImages, as for images that may not exist.
 func (l *ImageLabels) Label(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

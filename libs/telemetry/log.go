@@ -14,8 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// newLogger returns the program's logger. It writes to w and adds the ids of the current trace and span to each
-// line.
+// newLogger returns a logger that writes to w and adds the ids of the current trace and span to each line.
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: formatAttr}
 	if writesText(cfg.LogFormat, w) {

@@ -163,8 +163,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Component returns a component with the port that Prometheus scrapes. If MetricsAddress is "off", the component is
-// empty.
+// Component returns a component with the port that Prometheus scrapes. It has no port if MetricsAddress is "off".
 func (t *Telemetry) Component(cfg Config) serve.Component {
 	if cfg.MetricsAddress == off {
 		return serve.Component{}
@@ -180,8 +179,7 @@ func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
 		otelconnect.WithTracerProvider(t.Tracers),
 		otelconnect.WithMeterProvider(t.Meters),
 		otelconnect.WithPropagator(t.Propagator),
-		// We continue the traces of callers instead of beginning new traces, because callers are inside the cluster and
-		// trusted.
+		// We continue the traces of callers, because callers are inside the cluster and trusted.
 		otelconnect.WithTrustRemote(),
 	)
 }

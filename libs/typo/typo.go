@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typo finds the valid name that a user most likely meant by a misspelled name, for hints in error
-// messages.
+// Package typo finds the valid name that a user most likely meant by a misspelled name, for error messages.
 package typo
 
 import "strings"

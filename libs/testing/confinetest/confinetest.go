@@ -20,8 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program describes the program under test. It must serve immediately after its start, without waiting for other
-// services.
+// Program describes the program under test. It must serve immediately, without waiting for other services.
 type Program struct {
 	Path string
 	Args []string

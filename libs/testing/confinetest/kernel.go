@@ -27,8 +27,7 @@ func onThreadWithout(call uintptr, start func() error) error {
 	return <-result
 }
 
-// concealCall loads a seccomp filter for this thread. With it, the kernel answers the given system call as if it
-// did not exist.
+// concealCall loads a seccomp filter that makes the given system call seem not to exist for this thread.
 func concealCall(call uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)

@@ -124,8 +124,7 @@ func newRequest(f Function, list string) *evaluator.EvaluateFunctionRequest {
 	return &evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)}
 }
 
-// checkOthers fails the test if the server can no longer evaluate another function. It applies only to servers of
-// several functions.
+// checkOthers fails the test if a server of several functions can no longer evaluate another function.
 func checkOthers(t *testing.T, target Target) {
 	t.Helper()
 	if target.NamesFunctions {

@@ -32,8 +32,7 @@ func Install(t *testing.T, dir, behaviour string) string {
 // returns its input.
 const longLog = "greet=2097152"
 
-// Behaviours returns all behaviours of functions that the tests use. A target can then prepare all functions before
-// the tests.
+// Behaviours returns all behaviours that the tests use, so that a target can prepare all functions in advance.
 func Behaviours() []string {
 	return []string{
 		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",
@@ -42,8 +41,7 @@ func Behaviours() []string {
 	}
 }
 
-// Repository returns the name of the image repository for the function with the given behaviour, without the test
-// registry.
+// Repository returns the image repository, without registry, for the function with the given behaviour.
 func Repository(behaviour string) string {
 	return "conformance/" + strings.ReplaceAll(behaviour, "=", "-")
 }

@@ -72,8 +72,7 @@ func aliasBomb() string {
 	return b.String()
 }
 
-// badRequest is a test case: a resource list that servers must reject, the expected code, and a part of the
-// expected error message.
+// badRequest is a test case: a list that servers must reject, the expected code, and a part of the error message.
 type badRequest struct {
 	reason string
 	list   string

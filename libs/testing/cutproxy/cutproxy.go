@@ -55,8 +55,7 @@ func NewAt(t testing.TB, address, target string) *Proxy {
 	return p
 }
 
-// forwardConn connects to the target and forwards bytes between this connection and the client's connection, in
-// both directions.
+// forwardConn connects to the target and forwards bytes between the client and the target, in both directions.
 func (p *Proxy) forwardConn(ctx context.Context, running *sync.WaitGroup, in net.Conn, target string) {
 	out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
 	if err != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gobuild builds programs for tests. It uses the flags of the Makefile, so that Go's build cache contains
-// most packages.
+// Package gobuild builds programs for tests with the Makefile's flags, so that Go's build cache is effective.
 package gobuild
 
 import (

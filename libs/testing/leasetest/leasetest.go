@@ -56,8 +56,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 // Active returns the number of granted leases that are not finished yet.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish waits until the holder of a lease finishes it, and returns the outcome. Each call returns the next
-// finished lease.
+// AwaitFinish waits for the next lease that its holder finishes, and returns the arguments of Finish.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {

@@ -58,8 +58,7 @@ func (c *conn) wakePump() {
 	c.change.Signal()
 }
 
-// forwardWrites forwards the written data to the other side of the connection. When the connection is closed, it
-// closes the pipe.
+// forwardWrites forwards written data to the other side until the connection is closed, and then closes the pipe.
 func (c *conn) forwardWrites() {
 	defer func() { _ = c.Conn.Close() }()
 	for {

@@ -15,8 +15,7 @@ import (
 	"testing"
 )
 
-// Network is a network of hosts in memory. Each host has an address, as host:port. The zero Network contains no
-// hosts.
+// Network is a network of hosts in memory, with addresses as host:port. The zero Network contains no hosts.
 type Network struct {
 	mu    sync.Mutex
 	hosts map[string]*Host

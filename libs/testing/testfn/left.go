@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// waitTimeout is the maximum wait until the expected processes run or have exited. pause is the time between two
-// checks.
+// waitTimeout limits the wait until the expected processes run or have exited. pause is the time between checks.
 const (
 	waitTimeout = 5 * time.Minute
 	pause       = 5 * time.Millisecond
@@ -82,8 +81,7 @@ func AwaitRunning(t testing.TB, dir string, n int) {
 	}
 }
 
-// AssertNoneLeft waits until all processes whose binary is in dir have exited. After a timeout, it fails the test
-// and kills them.
+// AssertNoneLeft waits until no binary in dir runs. After a timeout, it fails the test and kills the processes.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
 	if pids := awaitCount(Running, dir, 0); len(pids) > 0 {
@@ -108,8 +106,7 @@ func Kill(dir string) {
 	}
 }
 
-// awaitCount calls find repeatedly until find returns n processes or waitTimeout has passed. It returns the result
-// of the last call.
+// awaitCount calls find until it returns n processes or waitTimeout has passed. It returns the last result.
 func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {

@@ -21,8 +21,7 @@ func (s *scanner) proveFlow(at int) bool {
 	return ok && end-at <= maxFlow && s.endsLine(end)
 }
 
-// flowNode reads a value inside a flow collection. The value begins at data[at]. flowNode returns the offset of its
-// end.
+// flowNode reads the value that begins at data[at] inside a flow collection, and returns the offset of its end.
 func (s *scanner) flowNode(at, depth int) (int, bool) {
 	if at == s.line.end || depth == maxFlowDepth {
 		return 0, false
@@ -68,8 +67,7 @@ func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 	}
 }
 
-// flowKey reads a key inside a flow collection. The key begins at data[at]. flowKey returns the offset of the key's
-// value.
+// flowKey reads the key at data[at] inside a flow collection, and returns the offset of the key's value.
 func (s *scanner) flowKey(at int) (int, bool) {
 	if at == s.line.end {
 		return 0, false

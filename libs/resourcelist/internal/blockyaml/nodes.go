@@ -40,8 +40,7 @@ func (s *scanner) proveNode(at int) bool {
 	return s.proveValue(at)
 }
 
-// proveValue reads the scalar or the flow collection that begins at data[at]. It returns false if the value may be
-// invalid.
+// proveValue reads the scalar or flow collection at data[at]. It returns false if the value may be invalid.
 func (s *scanner) proveValue(at int) bool {
 	switch c := s.data[at]; c {
 	case '"', '\'':

@@ -5,8 +5,7 @@ package blockyaml
 // maxKey is the maximum length of a key in bytes. YAML requires that the colon follows within 1024 characters.
 const maxKey = 1024
 
-// findColon returns the offset of the colon after the key that begins at data[at]. It returns false if there is no
-// valid key.
+// findColon returns the offset of the colon after the key at data[at], and false if there is no valid key.
 func (s *scanner) findColon(at int) (int, bool) {
 	limit := min(s.line.end, at+maxKey)
 	if c := s.data[at]; c == '"' || c == '\'' {
@@ -38,8 +37,7 @@ func (s *scanner) plainStart(at int) bool {
 	return classes[s.data[at]]&indicator == 0
 }
 
-// provePlain reads the first line of a plain scalar, which begins at data[at]. The scalar may continue on the next
-// lines.
+// provePlain reads the first line of the plain scalar at data[at]. The scalar may continue on the next lines.
 func (s *scanner) provePlain(at int) bool {
 	end, ok := s.plainText(at)
 	if ok {

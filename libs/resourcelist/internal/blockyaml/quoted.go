@@ -59,8 +59,7 @@ func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	return 0, false
 }
 
-// escapeSize returns the length of the escape sequence with which b begins. It returns 0 if the sequence may be
-// invalid.
+// escapeSize returns the length of the escape sequence at the start of b, or 0 if it may be invalid.
 func escapeSize(b []byte) int {
 	if len(b) < 2 {
 		return 0

@@ -88,8 +88,7 @@ func (s *scanner) proveSibling(at, indent int) bool {
 	return ok && top.typ == Mapping && s.proveEntry(at, colon)
 }
 
-// openCollection adds a collection with the given indentation to the open collections. It returns false if they are
-// too many.
+// openCollection adds a collection to the open collections. It returns false if they are too many.
 func (s *scanner) openCollection(typ Type, indent int) bool {
 	if s.depth == maxDepth {
 		return false

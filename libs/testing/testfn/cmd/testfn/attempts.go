@@ -143,15 +143,13 @@ func inTempFile(attempt func(fd int) error) func(string) error {
 	}
 }
 
-// seize is the ptrace request PTRACE_SEIZE. The tests pass an invalid argument to it, so that it can never trace a
-// process.
+// seize is the ptrace request PTRACE_SEIZE. Tests pass an invalid argument, so that it never traces a process.
 const seize = 0x4206
 
 // noUser is the id of a user without processes.
 const noUser = 1 << 30
 
-// x32Getpid is the number of the system call getpid in the x32 ABI, that is, for amd64 programs with 32-bit
-// pointers.
+// x32Getpid is the number of getpid in the x32 ABI, that is, for amd64 programs with 32-bit pointers.
 const x32Getpid = 0x40000000 + 39
 
 func onPID(attempt func(pid int) error) func(string) error {
@@ -277,8 +275,7 @@ func notifyNames(string) error {
 	return callKernel(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
-// askLimit reads a resource limit of another process by prlimit. This system call can also change limits, and must
-// therefore fail.
+// askLimit reads a limit of another process by prlimit, which must fail because it can also change limits.
 func askLimit(pid int) error {
 	var limit syscall.Rlimit
 	return callKernel(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, addressOf(&limit))

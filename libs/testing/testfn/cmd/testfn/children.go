@@ -98,8 +98,7 @@ func detachChild(string) int {
 	return 0
 }
 
-// listDaemons starts daemons, each in a separate session, and returns its input. The argument value is the number
-// of daemons.
+// listDaemons starts as many daemons as value says, each in a separate session, and returns its input.
 func listDaemons(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)

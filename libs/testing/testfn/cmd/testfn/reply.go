@@ -36,8 +36,7 @@ func writeText(f *os.File, text string) {
 	exitOnError(err)
 }
 
-// writeReply implements behaviours that read their input, write a fixed output and a fixed log, and return an exit
-// code.
+// writeReply implements behaviours that read their input, write a fixed output and log, and return an exit code.
 func writeReply(output, log string, code int) int {
 	readInput()
 	writeText(os.Stdout, output)
@@ -78,8 +77,7 @@ func allocateMemory(value string) int {
 	return echo("")
 }
 
-// useMemory allocates memory, writes to it so that it is really used, and returns it. The argument value is the
-// number of bytes.
+// useMemory allocates as many bytes as value says, writes to them so that they are really used, and returns them.
 func useMemory(value string) []byte {
 	size, err := strconv.Atoi(value)
 	exitOnError(err)

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// hangTime is the time after which a function that hangs exits, so that a broken test does not leave processes for
-// ever.
+// hangTime is the time after which a hanging function exits, so that broken tests do not leave processes for ever.
 const hangTime = 10 * time.Minute
 
 func hang(string) int {

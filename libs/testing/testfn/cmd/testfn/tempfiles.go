@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// fillDisk writes files of one mebibyte to the temporary directory, and hangs. The argument value is the number of
-// files.
+// fillDisk writes as many files of one mebibyte to the temporary directory as value says, and hangs.
 func fillDisk(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)
@@ -23,8 +22,7 @@ func fillDisk(value string) int {
 	return hang("")
 }
 
-// nestDirectories creates nested directories in the temporary directory, and hangs. The argument value is the
-// depth.
+// nestDirectories creates nested directories in the temporary directory, as deep as value says, and hangs.
 func nestDirectories(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)
