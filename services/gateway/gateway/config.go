@@ -116,8 +116,7 @@ type ExecConfig struct {
 	Functions string `default:"./functions"`
 	// Queue is the maximum number of evaluations that wait for a process. Zero means 1,000.
 	Queue int `ignored:"true"`
-	// PreforkTotal is the maximum number of processes that are started in advance, for all functions together. Zero
-	// means 16.
+	// PreforkTotal is the maximum number of processes started in advance, for all functions together. Zero means 16.
 	PreforkTotal int `ignored:"true"`
 	function.Settings
 }
@@ -175,9 +174,8 @@ func (c *Config) Validate() error {
 // Enabled reports whether the gateway uses the given runtime: exec, sandbox or pod.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// memoryBudget returns the maximum number of bytes of requests and outputs in memory. If the setting
-// MemoryBudgetBytes is zero, the maximum depends on the memory limit of the container, whose control group is the
-// directory root.
+// memoryBudget returns the maximum number of bytes of requests and outputs in memory. If MemoryBudgetBytes is zero,
+// it depends on the container's memory limit. root is the directory of the container's control group.
 func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)

@@ -103,8 +103,7 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 	return serve.Component{Endpoints: endpoints, Tasks: listTasks(evaluators, services, frame)}, nil
 }
 
-// listTasks returns all background tasks of a gateway, such as the task that follows changes of the configuration
-// file.
+// listTasks returns a gateway's background tasks, such as following changes of the configuration file.
 func listTasks(e evaluators, services Services, frame servermain.Frame) (tasks []serve.Task) {
 	if e.exec != nil {
 		tasks = append(tasks, e.exec.Watch, e.exec.Maintain)
@@ -124,8 +123,7 @@ func listTasks(e evaluators, services Services, frame servermain.Frame) (tasks [
 	return tasks
 }
 
-// evaluators holds a gateway's evaluators: for local binaries, for sandboxes and for pods. An evaluator is nil if
-// it is disabled.
+// evaluators holds the evaluators for local binaries, sandboxes and pods. An evaluator is nil if it is disabled.
 type evaluators struct {
 	exec    *execeval.Evaluator
 	sandbox *sandboxeval.Evaluator

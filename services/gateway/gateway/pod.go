@@ -22,8 +22,7 @@ import (
 const (
 	// connectTimeout limits the time for connecting to a function pod that has just started.
 	connectTimeout = 5 * time.Second
-	// maxIdleConns is the maximum number of idle connections to function pods. With about 30 KB each, they use up to
-	// 30 MB.
+	// maxIdleConns is the maximum number of idle connections to function pods. They use up to 30 MB, about 30 KB each.
 	maxIdleConns = 1000
 )
 
@@ -59,8 +58,7 @@ func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame
 // readOnly restricts a lease.Manager: callers of the gateway can list pools of function pods, but get no leases.
 type readOnly struct{ lease.Manager }
 
-// Lease rejects all requests, because a lease permits direct calls to a pod. Callers of the gateway may only
-// evaluate functions.
+// Lease rejects all requests: a lease permits direct calls to a pod, and callers may only evaluate functions.
 func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
 	return nil, fault.New(fault.Denied, "the gateway grants no leases: call EvaluateFunction, or the pod-manager itself")
 }

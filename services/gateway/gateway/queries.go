@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	// maxQueries is the maximum number of concurrent requests for the gateway's state, and maxQueriesPerPeer the
-	// maximum number from one address. A watch of pools counts for as long as it lasts. The limits bound memory: each
-	// answer occupies about a megabyte in a large cluster.
+	// maxQueries limits concurrent requests for the gateway's state, and maxQueriesPerPeer the requests from one
+	// address, because each answer occupies about a megabyte in a large cluster. A watch of pools counts until it ends.
 	maxQueries        = 64
 	maxQueriesPerPeer = 16
 	// queryTimeout is the time within which a client must read the answer to a query. Watches of pools have no such
@@ -26,9 +25,8 @@ const (
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits the number of concurrent requests for the gateway's state: its status, evaluations and pools.
-// These requests do not count toward the memory limit of evaluations, so that users can query the state while
-// evaluations wait for memory. It is safe for concurrent use.
+// queries limits concurrent requests for the gateway's state. These requests do not count toward the memory limit of
+// evaluations, so that they work while evaluations wait for memory. It is safe for concurrent use.
 type queries struct {
 	mu    sync.Mutex
 	count int
@@ -52,8 +50,7 @@ func (q *queries) changeCount(peer string, n int) bool {
 	return true
 }
 
-// limitQueries returns a handler that passes requests to next while the limits permit it, and rejects all further
-// requests with the error "too many queries".
+// limitQueries passes requests to next, and rejects requests over the limits with the error "too many queries".
 func (q *queries) limitQueries(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

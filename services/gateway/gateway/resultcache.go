@@ -31,8 +31,7 @@ func (c ResultCacheConfig) check(checks *config.Checks) {
 		"patterns of repositories, such as ghcr.io/example/fn-*")
 }
 
-// newResultCache returns the cache of function results. It returns nil if the configuration lists no images whose
-// results may be cached.
+// newResultCache returns the cache of function results. It returns nil if no images are configured for caching.
 func newResultCache(cfg Config, services Services, frame servermain.Frame) (*resultcache.Cache, error) {
 	if len(cfg.ResultCache.Images) == 0 {
 		return nil, nil //nolint:nilnil // nil remembers nothing

@@ -14,8 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// UnprivilegedGroup is the group of sandboxed processes if this program runs as root. The group must be able to
-// read the files of stored images.
+// UnprivilegedGroup is the group of sandboxes if this program runs as root. It must be able to read image files.
 const UnprivilegedGroup = sandbox.Unprivileged
 
 // SandboxConfig configures the evaluator that runs functions in sandboxes. Only function-runner and fnctl set and
@@ -27,9 +26,8 @@ type SandboxConfig struct {
 	// Required is true if the program must not start without sandboxes: with FNR_SANDBOX=auto, at least one launcher
 	// must then work. If Required is false, the program runs without sandboxes if no launcher works.
 	Required bool
-	// MaxMemoryBytes limits the private memory of each process of a function, and MaxProcesses the number of processes
-	// of a sandbox. If this program runs as root, all bubblewrap sandboxes of a function together may start
-	// MaxProcesses processes.
+	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the number of processes of a sandbox.
+	// If this program runs as root, all bubblewrap sandboxes of a function share the limit MaxProcesses.
 	MaxMemoryBytes, MaxProcesses int64
 }
 
@@ -47,8 +45,7 @@ func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 type Sandboxes = sandbox.Launcher
 
 // FindSandboxes returns the launcher that starts sandboxes. It returns nil if sandboxes are off, or if FNR_SANDBOX
-// is auto and no launcher works. If FNR_SANDBOX names a launcher and that launcher does not work, it returns an
-// error.
+// is auto and no launcher works. If FNR_SANDBOX names a launcher that does not work, it returns an error.
 func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -62,8 +59,7 @@ func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sa
 	})
 }
 
-// newSandbox returns the evaluator that runs functions in sandboxes. Callers must run its method Maintain in the
-// background.
+// newSandbox returns the evaluator for sandboxes. Callers must run its method Maintain in the background.
 func newSandbox(cfg Config, services Services, frame servermain.Frame) (*sandboxeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {

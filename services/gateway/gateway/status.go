@@ -52,8 +52,7 @@ func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame serv
 	}
 }
 
-// hostname returns the name of this replica for the status page. It returns an empty string if the system does not
-// provide the name.
+// hostname returns the name of this replica for the status page. It is empty if the system does not provide it.
 func hostname() string {
 	name, _ := os.Hostname()
 	return name

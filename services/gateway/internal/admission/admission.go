@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package admission limits the numbers of running and of queued evaluations, and shares both fairly between
-// functions and between callers. An evaluation needs a slot to run.
-//
-// A free slot is never withheld: a function may use all slots while no other function needs a slot. The following
+// functions and between callers. An evaluation needs a slot to run, and gets every free slot at once. The following
 // rules apply while all slots are used:
 //
 //   - A function without running evaluations may start an evaluation in a small reserve of additional
-//     slots. Callers without running evaluations may do so in a second reserve. A caller with many
-//     functions, or a function with many callers, therefore exhausts only one of the two reserves.
+//     slots. Callers without running evaluations have a second reserve, so that a caller with many
+//     functions, or a function with many callers, exhausts only one reserve.
 //   - A slot that becomes free is given to the queued request whose function and caller run the
-//     fewest evaluations, in order of arrival among equals. Every fourth slot is given to the oldest
-//     request, so that each request is served eventually.
+//     fewest evaluations. Every fourth slot is given to the oldest request, so that none waits forever.
 //   - If the queue is full, a request of a function and caller with fewer queued requests replaces
 //     the newest request of the function and caller with the most queued requests.
 package admission
@@ -28,9 +25,8 @@ import (
 type Limits struct {
 	// Concurrent is the maximum number of concurrent evaluations, without the reserve. Values below 1 count as 1.
 	Concurrent int
-	// Reserve is the number of additional slots that only functions without running evaluations may use. Callers
-	// without running evaluations get as many further slots. Both can therefore start while long evaluations of other
-	// functions and callers use all regular slots.
+	// Reserve is the number of additional slots for functions without running evaluations, and again for callers
+	// without running evaluations. Both can therefore start while long evaluations use all regular slots.
 	Reserve int
 	// Queue is the maximum number of requests that wait for a slot. If it is zero or less, a request without a free
 	// slot is rejected at once.
@@ -75,9 +71,8 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	return sync.OnceFunc(func() { g.leaveSlot(slot) }), nil
 }
 
-// ForEvaluations returns the limits for a maximum number of concurrent evaluations and of queued requests. An
-// additional eighth of the slots is reserved for functions without running evaluations, and another eighth for
-// callers without running evaluations.
+// ForEvaluations returns the limits for a number of concurrent evaluations and of queued requests. It reserves an
+// eighth more slots for functions without running evaluations, and another eighth for such callers.
 func ForEvaluations(concurrent, queue int) Limits {
 	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
 }
@@ -96,8 +91,7 @@ func (g *Gate) Waiting() int {
 	return g.waiting.count.total
 }
 
-// enterQueue returns a slot for an evaluation. If no slot is free, it waits in the queue until a slot is free, ctx
-// ends or the request is rejected.
+// enterQueue returns a slot. It waits in the queue until a slot is free, ctx ends or the request is rejected.
 func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error) {
 	slot, r, err := g.startOrQueue(claim)
 	if r == nil {
@@ -131,8 +125,7 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	return nil, g.waiting.addRequest(claim), nil
 }
 
-// retryAfter is the time that clients should wait before they retry a request that was rejected because the queue
-// is full.
+// retryAfter is the time after which clients should retry a request that was rejected because of a full queue.
 const retryAfter = time.Second
 
 // rejection returns the error for a request that is rejected because the queue is full. text is a format with two

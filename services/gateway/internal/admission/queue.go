@@ -5,8 +5,7 @@ package admission
 import "slices"
 
 // oldestEvery is the number of slots after which age decides: every fourth slot is given to the oldest request that
-// may start, even if its function and caller run many evaluations. Otherwise such a request could wait forever
-// while requests of less busy functions arrive.
+// may start. Otherwise a request of a busy function or caller could wait forever.
 const oldestEvery = 4
 
 type request struct {
@@ -91,9 +90,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes space in a full queue for a request of the function and caller in added. It removes and returns
-// the newest request of the function and caller with the most queued requests. It returns nil, and removes nothing,
-// if no function and caller has more queued requests than added would have.
+// displace makes room in a full queue for a new request, whose function and caller are added. It removes and returns
+// the newest request of the function and caller with the most queued requests. It returns nil if no function and
+// caller has more queued requests than added would have.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

@@ -36,8 +36,7 @@ type evaluation struct {
 	reserve *reserve // nil for a regular slot
 }
 
-// reserve is a set of additional slots. There are two reserves: for functions without running evaluations, and for
-// callers without running evaluations.
+// reserve is a set of additional slots, for functions without running evaluations or for such callers.
 type reserve struct {
 	size int
 	used []*evaluation
@@ -57,8 +56,7 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns the reserve with a free slot that an evaluation of the claim may use. It returns nil if there
-// is none.
+// freeReserve returns a reserve with a free slot that an evaluation of the claim may use, or nil.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():

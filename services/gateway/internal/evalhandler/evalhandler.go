@@ -41,8 +41,7 @@ type Config struct {
 	// MaxMessageBytes limits the size of each request. MemoryBudgetBytes limits the total size of all requests in
 	// memory, with the outputs of their functions.
 	MaxMessageBytes, MemoryBudgetBytes int64
-	// MemoryBudgetSetting is the name of the setting for MemoryBudgetBytes. Errors contain it, so that users know the
-	// setting to raise.
+	// MemoryBudgetSetting is the name of the setting for MemoryBudgetBytes. Errors name it, so that users can raise it.
 	MemoryBudgetSetting string
 	// LogFunctionOutput is true if the log may contain stderr and results of failed functions. They may include
 	// secrets.
@@ -50,11 +49,9 @@ type Config struct {
 	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Evaluations
 	// beyond it are not logged: the next line contains their number.
 	MaxLogRate float64
-	// MaxEvaluationTime limits the time of an evaluation, including all waits, after its request was read. Zero means
-	// no limit.
+	// MaxEvaluationTime limits an evaluation after its request was read, including all waits. Zero means no limit.
 	MaxEvaluationTime time.Duration
-	// MaxTimeSetting is the name of the setting for MaxEvaluationTime. Errors contain it, so that users know the
-	// setting to raise.
+	// MaxTimeSetting is the name of the setting for MaxEvaluationTime. Errors name it, so that users can raise it.
 	MaxTimeSetting string
 	Telemetry      *telemetry.Telemetry
 	// History stores recent evaluations for the status page. If it is nil, they are not stored.
@@ -75,8 +72,7 @@ type Handler struct {
 	budget     *evalserve.Budget
 }
 
-// New returns a handler. Callers must serve it through [Handler.Serve], because it also limits the memory of
-// requests.
+// New returns a handler. Callers must serve it through [Handler.Serve], which limits the memory of requests.
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
@@ -127,12 +123,10 @@ func (h *Handler) EvaluateFunction(
 // errPanic is the error that metrics and log show for an evaluation that panicked.
 var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
 
-// CacheHeader is the response header that shows callers whether their result came from the result cache. Its values
-// are hit, shared and miss.
+// CacheHeader is the response header that shows the use of the result cache: hit, shared or miss.
 const CacheHeader = "Fn-Cache"
 
-// showCache sets the response header [CacheHeader] to outcome. It sets no header if the result cache was not used:
-// outcome is then empty.
+// showCache sets the header [CacheHeader] to outcome. outcome is empty if the result cache was not used.
 func showCache(ctx context.Context, outcome string) {
 	if call, ok := connect.CallInfoForHandlerContext(ctx); ok && outcome != "" {
 		call.ResponseHeader().Set(CacheHeader, outcome)
@@ -146,9 +140,8 @@ type droppedError struct{ error }
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// awaitAnswer waits until there is memory for the answer to an evaluation: an answer that is larger than its
-// request needs additional memory. It returns a [*droppedError] if the answer must be dropped. err is the error of
-// the evaluation. If err is not nil, awaitAnswer returns it at once.
+// awaitAnswer waits for the memory of an answer that is larger than its request. It returns a [*droppedError] if the
+// answer must be dropped. If err, the error of the evaluation, is not nil, awaitAnswer returns it at once.
 func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -161,9 +154,8 @@ func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err
 	return nil
 }
 
-// evaluate checks a request, resolves its image name and runs its function. It records the image's name and the
-// progress in s. It returns shortly before the caller's deadline, so that an error that explains the delay still
-// reaches the caller.
+// evaluate checks a request, resolves its image name and runs its function. It records name and progress in s. It
+// returns shortly before the caller's deadline, so that an error that explains the delay reaches the caller.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -185,9 +177,8 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// resolveAndClaim resolves the image's name. All evaluations of a function share a part of the memory budget.
-// resolveAndClaim waits for room in this part twice: before it resolves the name, with the image as the caller
-// wrote it, and afterwards with the canonical name. limit limits the total time.
+// resolveAndClaim resolves the image's name, and waits for room in the function's share of the memory budget. It
+// waits twice: with the image as the caller wrote it, then with its canonical name. limit limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -220,9 +211,8 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 	return err
 }
 
-// resolveImage returns the canonical name of the request's image. If the request contains a version constraint, the
-// name contains the highest matching tag. ctx must already contain the deadline of limit: the parameter limit is
-// used only to explain errors.
+// resolveImage returns the canonical name of the request's image, with the highest matching tag for a version
+// constraint. ctx must already contain the deadline of limit, which is used here only to explain errors.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
@@ -258,16 +248,14 @@ func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler 
 	}, options...)
 }
 
-// reportRejection records a request in metrics, log and history that was rejected before it was read completely,
-// such as a request that is too large.
+// reportRejection records a request that was rejected before it was read completely, such as a too large request.
 func (h *Handler) reportRejection(ctx context.Context, err error) {
 	h.metrics.countRejection(ctx, err)
 	h.lines.logRejection(ctx, err)
 	h.addToHistory("", rejectionRecord(err))
 }
 
-// QueuedForMemory returns the number of requests and answers that wait because the memory budget is used up. The
-// status page shows it as a problem.
+// QueuedForMemory returns the number of requests and answers that wait for memory, for the status page.
 func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
 // Active returns the numbers of running evaluations in each phase, and the reasons of their waits.

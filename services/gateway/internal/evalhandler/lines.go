@@ -91,9 +91,8 @@ func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	}
 }
 
-// hashList returns the SHA-256 of a resource list, so that the log identifies a function's input or output without
-// showing it. It returns an empty string if the log verbosity is below 3, because hashing a megabyte takes about a
-// millisecond.
+// hashList returns the SHA-256 of a resource list, which identifies the list in the log without showing it. It is
+// empty if the log verbosity is below 3, because hashing a megabyte takes about a millisecond.
 func (l *lines) hashList(ctx context.Context, list []byte) string {
 	if !l.log.Enabled(ctx, telemetry.LevelDetail) || list == nil {
 		return ""
@@ -102,8 +101,7 @@ func (l *lines) hashList(ctx context.Context, list []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// imageDigest returns the digest of the executed image. If that digest is unknown, it returns the digest in the
-// requested name, if any.
+// imageDigest returns the digest of the executed image or, if that is unknown, any digest in the requested name.
 func (s sample) imageDigest() string {
 	if s.resolved != "" {
 		return s.resolved
@@ -114,9 +112,8 @@ func (s sample) imageDigest() string {
 	return s.image.Digest
 }
 
-// errorAttributes returns the log attributes of an error. If a function ran and failed, the error's text contains
-// output of the function, and this output may be secret. Such a text is logged only if LogFunctionOutput is true.
-// Otherwise the log contains only reason, exit code and signal.
+// errorAttributes returns the log attributes of an error. A failed function's error contains its output, which may
+// be secret. Unless LogFunctionOutput is true, the log contains only reason, exit code and signal.
 func (l *lines) errorAttributes(err error) []slog.Attr {
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok || l.output || failure.Reason == function.NotStarted {

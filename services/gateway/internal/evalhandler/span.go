@@ -13,8 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// describeSpan adds the outcome and the attributes of an evaluation to its trace span, so that users can search
-// traces by them.
+// describeSpan adds an evaluation's outcome and attributes to its trace span, so that users can search by them.
 func (s sample) describeSpan(span trace.Span) {
 	if s.err != nil {
 		span.SetStatus(codes.Error, fault.Of(s.err).String())

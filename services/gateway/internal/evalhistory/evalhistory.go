@@ -96,8 +96,7 @@ func (h *History) search(in *ring[*gatewayv1.Evaluation], s Select) []*gatewayv1
 	return found
 }
 
-// Functions returns the rate, the failures and the durations of each function in the minute before now, ordered by
-// image.
+// Functions returns rate, failures and durations of each function in the minute before now, ordered by image.
 func (h *History) Functions(now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	all := map[string][]run{}
 	h.mu.Lock()

@@ -25,8 +25,7 @@ type run struct {
 	failed bool
 }
 
-// summarizeFunctions returns the rate, the failures and the durations of each function, ordered by image. all
-// contains the evaluations in the window, by image.
+// summarizeFunctions summarizes each function, ordered by image. all maps images to their evaluations in the window.
 func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	var functions []*gatewayv1.GetStatusResponse_Function
 	for _, label := range slices.Sorted(maps.Keys(all)) {
@@ -46,8 +45,7 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// At most maxRuns evaluations of a function are stored. If the function is busy, they cover less time than the
-	// window.
+	// Only maxRuns evaluations of a function are stored. For a busy function, they cover less time than the window.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

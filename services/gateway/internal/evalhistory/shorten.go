@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	// maxNameBytes limits the names in a stored evaluation, maxReasonBytes the reason of its failure, and
-	// maxPhaseBytes the reason of the wait in each phase. A shortened text also contains a note about the omitted
-	// part.
+	// maxNameBytes limits the names in a stored evaluation, maxReasonBytes the reason of its failure, and maxPhaseBytes
+	// the reason of each wait. A shortened text also contains a note about the omitted part.
 	maxNameBytes   = 256
 	maxReasonBytes = 1 << 10
 	maxPhaseBytes  = 200
@@ -30,8 +29,7 @@ func shortenTexts(e *gatewayv1.Evaluation) {
 	}
 }
 
-// validText shortens s to limit bytes, and replaces bytes that are not valid UTF-8, because the protobuf encoder
-// rejects them.
+// validText shortens s to limit bytes. It replaces invalid UTF-8, which the protobuf encoder rejects.
 func validText(s string, limit int) string {
 	return strings.ToValidUTF8(excerpt.Middle(s, limit), "�")
 }

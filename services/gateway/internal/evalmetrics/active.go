@@ -47,8 +47,7 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 	return a, nil
 }
 
-// Begin returns a record for a new evaluation of the image. The evaluation is in no phase until its first call of
-// Enter.
+// Begin returns a record for a new evaluation of the image. It is in no phase until the first call of Enter.
 func (a *Active) Begin(image string) *Evaluation {
 	return &Evaluation{active: a, image: image, began: time.Now(), steps: make([]Step, 0, 4)}
 }

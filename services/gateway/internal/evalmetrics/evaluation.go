@@ -4,9 +4,8 @@ package evalmetrics
 
 import "time"
 
-// Evaluation records the progress of an evaluation, for metrics, trace, log and history. The request handler
-// creates the record, and evaluators add to it. It is not safe for concurrent use. A nil *Evaluation records
-// nothing.
+// Evaluation records the progress of an evaluation, for metrics, trace, log and history. The request handler creates
+// it, and evaluators add to it. It is not safe for concurrent use. A nil *Evaluation records nothing.
 type Evaluation struct {
 	active    *Active
 	image     string
@@ -23,8 +22,7 @@ type Step struct {
 	Phase string
 	// Attempt is the number of the attempt, starting with 1. It is 0 for steps before the first attempt.
 	Attempt int
-	// Offset is the time between the beginning of the evaluation and the beginning of the step. Took is the duration
-	// of the step.
+	// Offset is the time from the start of the evaluation to the start of the step. Took is the step's duration.
 	Offset, Took time.Duration
 	// Reason is the latest reason why the evaluation waited in the step. It is empty if no reason is known.
 	Reason string
@@ -43,8 +41,7 @@ type Leased struct {
 	ColdStart bool
 }
 
-// Enter ends the current phase of the evaluation and begins the given phase. It does nothing if the evaluation is
-// already in the given phase.
+// Enter ends the current phase and begins the given phase, unless the evaluation is already in that phase.
 func (e *Evaluation) Enter(phase string) {
 	if e == nil || e.phase == phase {
 		return
@@ -72,8 +69,7 @@ func (e *Evaluation) currentStep() *Step {
 	return nil
 }
 
-// Names records the canonical name of the evaluation's image. The list of waiting evaluations shows this name from
-// the next phase on.
+// Names records the canonical image name. The list of waiting evaluations shows it from the next phase on.
 func (e *Evaluation) Names(image string) {
 	if e != nil {
 		e.image = image

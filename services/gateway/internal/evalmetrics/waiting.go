@@ -17,8 +17,7 @@ type wait struct {
 
 // Waiting summarizes those evaluations of a function that wait in the same phase, for the status page.
 type Waiting struct {
-	// Image is the canonical name of the function's image. Until the name is resolved, Image is the name in the
-	// request.
+	// Image is the canonical name of the function's image. It is the requested name until the name is resolved.
 	Image, Phase string
 	// Longest is the duration of the longest wait, and Reason its reason. Reason is empty if it is unknown.
 	Reason  string

@@ -39,20 +39,17 @@ type Response struct {
 	Log          []byte
 	// Results are the results that the function added to its resource list.
 	Results []resourcelist.Result
-	// Evaluator is the name of the evaluator that ran the function. It is "cache" if the response is from the result
-	// cache.
+	// Evaluator is the name of the evaluator that ran the function, or "cache" for a response from the result cache.
 	Evaluator string
 	// Digest is the digest of the image that ran. It is empty if the digest is unknown, such as for a local binary.
 	Digest string
-	// Cache shows whether the response is from the result cache: hit, shared or miss. It is empty if the cache was not
-	// used.
+	// Cache is the use of the result cache: hit, shared or miss. It is empty if the cache was not used.
 	Cache string
 }
 
 // Evaluator runs functions in one kind of environment: as local binaries, in sandboxes or in pods.
 type Evaluator interface {
-	// Name returns the evaluator's name. Users can disable the evaluator by this name in the setting
-	// FNR_DISABLE_RUNTIMES.
+	// Name returns the evaluator's name, by which users can disable it in the setting FNR_DISABLE_RUNTIMES.
 	Name() string
 	// Evaluate runs the function. An error of class fault.NotFound means that this evaluator does not serve the image,
 	// so that the next evaluator is called. Evaluators must return it for no other reason.
@@ -62,8 +59,7 @@ type Evaluator interface {
 // Chain is the list of enabled evaluators. It calls them in order until an evaluator serves the image.
 type Chain []Evaluator
 
-// Evaluate runs the function with the first evaluator that serves its image. If no evaluator serves the image, it
-// returns an error of class fault.NotFound.
+// Evaluate calls the first evaluator that serves the image. If there is none, the error's class is fault.NotFound.
 func (c Chain) Evaluate(ctx context.Context, req Request) (Response, error) {
 	for _, e := range c {
 		resp, err := e.Evaluate(ctx, req)

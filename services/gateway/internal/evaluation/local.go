@@ -77,8 +77,7 @@ func (l *Local) acquireSlot(ctx context.Context, req Request, function string) (
 	return release, explainNoSlot(err, req.Given, waited)
 }
 
-// explainNoSlot adds the image, and the time that the evaluation waited, to the error of an evaluation that got no
-// slot.
+// explainNoSlot adds the image and the waiting time to the error of an evaluation that got no slot.
 func explainNoSlot(err error, image string, waited time.Duration) error {
 	switch {
 	case err == nil:

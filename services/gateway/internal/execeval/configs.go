@@ -15,10 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// withConfigs returns a table with the images of the configuration file t and of the given FunctionConfig objects.
-// If both map an image, the FunctionConfig applies. FunctionConfigs whose binary cannot be executed are left out,
-// and withConfigs returns their problems. Relative paths of binaries are relative to dir. prefork is the number of
-// processes that are started in advance for a binary, unless a FunctionConfig or the file sets another number.
+// withConfigs returns a table with the images of the configuration file t and of FunctionConfig objects, which take
+// precedence. It omits FunctionConfigs whose binary cannot be executed, and returns their problems. dir is the
+// directory for relative paths. prefork is the default number of processes that are started in advance for a binary.
 func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
@@ -72,9 +71,8 @@ func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	}
 }
 
-// checkBinary returns the problem with a FunctionConfig's binary, or an empty string if the binary can be used. The
-// binary must be an executable file in dir. Otherwise a user who writes FunctionConfigs could run any program of
-// this machine.
+// checkBinary returns the problem with a FunctionConfig's binary, or an empty string. The binary must be an
+// executable file in dir. Otherwise users who write FunctionConfigs could run any program of this machine.
 func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
 	switch within, relErr := filepath.Rel(dir, path); {

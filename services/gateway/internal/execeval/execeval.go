@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package execeval is the exec evaluator: it runs functions as local binaries. A configuration file or a
-// FunctionConfig object maps images to binaries.
-//
-// Images are compared by their canonical names, including the registry, so that an image with the same path in
-// another registry does not match.
+// FunctionConfig object maps images to binaries. Images are compared by canonical name, with the registry, so that
+// an image with the same path in another registry does not match.
 package execeval
 
 import (
@@ -27,8 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// environment contains the environment variables of all functions. The function service adds settings of Go's
-// runtime, such as GOMAXPROCS.
+// environment contains the variables of all functions. The function service adds Go's settings, such as GOMAXPROCS.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Config configures an Evaluator.
@@ -62,9 +59,8 @@ type Evaluator struct {
 	problems binaries.Problems
 }
 
-// New returns an evaluator with the current content of the configuration file. It returns an error if the file is
-// missing or invalid. Later changes of the file cause no errors: [Evaluator.Watch] logs a warning for an invalid
-// file and continues to use the previous content.
+// New returns an evaluator. It returns an error if the configuration file is missing or invalid. If a later change
+// makes the file invalid, [Evaluator.Watch] logs a warning and continues to use the previous content.
 func New(cfg Config) (*Evaluator, error) {
 	content, err := os.ReadFile(cfg.File)
 	if err != nil {
@@ -125,8 +121,7 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 	return e.local.Maintain(ctx)
 }
 
-// Watch applies changes of the configuration file until ctx is canceled. If the file is invalid, the previous
-// content continues to apply.
+// Watch applies valid changes of the configuration file until ctx is canceled, and ignores invalid changes.
 func (e *Evaluator) Watch(ctx context.Context) error {
 	filewatch.Follow(ctx, e.log, "exec configuration", e.cfg.File, e.content, e.parseContent, e.applyFile)
 	return nil
@@ -141,8 +136,7 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	return table, nil
 }
 
-// applyFile replaces the table of the configuration file, and logs warnings about the new content, such as unknown
-// fields.
+// applyFile replaces the table of the configuration file, and logs warnings, such as for unknown fields.
 func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
@@ -163,9 +157,8 @@ func (e *Evaluator) applyFile(table *table) {
 	}
 }
 
-// Use replaces the binaries that FunctionConfig objects map to images. It returns the problem of each
-// FunctionConfig that cannot be used. For the images of such a FunctionConfig, the configuration file still
-// applies.
+// Use replaces the binaries that FunctionConfig objects map to images. It returns the problem of each unusable
+// FunctionConfig. For its images, the configuration file still applies.
 func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.mu.Lock()
 	e.configs = configs

@@ -18,21 +18,18 @@ type configFile struct {
 	Functions []struct {
 		Function string   `yaml:"function"`
 		Images   []string `yaml:"images"`
-		// Prefork is the number of processes that are started in advance for the function. Porch's format lacks this
-		// field.
+		// Prefork is the number of processes started in advance for the function. Porch's format lacks this field.
 		Prefork *int `yaml:"prefork"`
 		// MaxEvaluationTime is the time limit of the function. Porch's format lacks this field.
 		MaxEvaluationTime *time.Duration `yaml:"maxEvaluationTime"`
 	} `yaml:"functions"`
 }
 
-// functionFields are the known keys of an entry in the list "functions" of the configuration file. Other keys cause
-// a warning.
+// functionFields are the known keys of a function in the configuration file. Other keys cause a warning.
 var functionFields = []string{"function", "images", "prefork", "maxEvaluationTime"}
 
-// parseFile parses a configuration file, and returns the names of its unknown fields. A file without the key
-// "functions" is an error, because usually it is still being written or the key is misspelled. An empty list of
-// functions is valid.
+// parseFile parses a configuration file, and returns its unknown fields. A file without the key "functions" is an
+// error: usually it is still being written or the key is misspelled. An empty list of functions is valid.
 func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {

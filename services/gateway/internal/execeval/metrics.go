@@ -12,8 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
-// observeGate registers two gauges for the exec evaluator: the number of running evaluations, and the number of
-// evaluations that wait for a process.
+// observeGate registers gauges of the running evaluations, and of the evaluations that wait for a process.
 func observeGate(provider metric.MeterProvider, gate *admission.Gate) error {
 	meter := provider.Meter("gateway")
 	observed := func(count func() int) metric.Int64ObservableGaugeOption {

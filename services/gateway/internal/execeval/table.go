@@ -54,9 +54,8 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 }
 
 // parseTable parses the content of a configuration file. dir is the directory of the binaries. prefix is added to
-// image names without a slash. prefork is the number of processes that are started in advance for a binary, unless
-// an entry sets another number. If several entries contain the same image, or set the same value for a binary, the
-// first entry applies.
+// image names without a slash. prefork is the default number of processes that are started in advance for a binary.
+// If entries repeat an image or a setting of a binary, the first entry applies.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -88,8 +87,7 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 	return t, nil
 }
 
-// mappedPrefork returns the number of processes to start in advance for each binary that is mapped to an image. The
-// number is prefork for a binary that sets no number.
+// mappedPrefork returns the number of processes to start in advance for each mapped binary, by default prefork.
 func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
@@ -147,8 +145,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// addImage maps an image to a binary. If the image is already mapped to a binary, addImage only adds it to
-// t.repeated, so that a warning is logged.
+// addImage maps an image to a binary. An image that is already mapped is only added to t.repeated, for a warning.
 func (t *table) addImage(name imagename.Name, binary string) {
 	key := name.Key()
 	if _, ok := t.binaries[key]; ok {
@@ -161,8 +158,7 @@ func (t *table) addImage(name imagename.Name, binary string) {
 	}
 }
 
-// missingBinaries returns the sorted paths of binaries whose files do not exist. Each missing file causes a
-// warning.
+// missingBinaries returns the sorted paths of binaries whose files do not exist, for warnings.
 func (t *table) missingBinaries() []string {
 	var paths []string
 	for binary := range maps.Values(t.binaries) {

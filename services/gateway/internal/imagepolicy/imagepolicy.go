@@ -46,10 +46,9 @@ type rule struct {
 	pattern imagename.Pattern
 }
 
-// parseRules parses rules of the form "name=pattern" or "pattern". Without a name, the pattern is the name. In a
-// pattern, "*" matches any text without a slash, and "**" matches any text. A pattern must match a whole canonical
-// repository, such as "docker.io/library/busybox". It may contain any of a registry's names, such as
-// "index.docker.io" for "docker.io".
+// parseRules parses rules of the form "name=pattern" or "pattern", which is then also the name. In a pattern, "*"
+// matches text without a slash, and "**" any text. A pattern must match a whole canonical repository, such as
+// "docker.io/library/busybox". It may contain any of a registry's names, such as "index.docker.io".
 func parseRules(items []string) ([]rule, error) {
 	var rules []rule
 	for _, item := range items {
@@ -102,8 +101,7 @@ func (p *Policy) CheckRepository(repository string) error {
 		repository, "allow-list")
 }
 
-// matches reports whether the pattern matches the repository, either by its canonical name or as the caller wrote
-// it.
+// matches reports whether the pattern matches the repository, by its canonical name or as the caller wrote it.
 func (r *rule) matches(repository string) bool {
 	return r.pattern.Match(imagename.CanonicalRepository(repository)) || r.pattern.Match(strings.ToLower(repository))
 }

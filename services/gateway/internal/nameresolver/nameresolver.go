@@ -34,12 +34,11 @@ type Resolver struct {
 	Policy imagepolicy.Policy
 }
 
-// Resolve returns the canonical name of image, if the policy allows the image. If constraint is not empty, the name
-// contains the highest tag that satisfies it.
-//
-// A malformed name and a constraint that matches no tag are errors of class fault.Invalid. An error of class
-// fault.NotFound means that no source contains the repository: callers conclude from this class that no evaluator
-// serves the image. Therefore the error has the class fault.Precondition if a registry answers with the status 404.
+// Resolve returns the canonical name of image if the policy allows it, with the highest tag that satisfies
+// constraint unless constraint is empty. Malformed names and unsatisfied constraints are errors of class
+// fault.Invalid. The class fault.NotFound means that no source contains the repository: callers conclude that no
+// evaluator serves the image. If a registry answers with the status 404, the error therefore has the class
+// fault.Precondition.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {

@@ -25,10 +25,9 @@ const listField = protowire.Number(1)
 // number and the list's length, two varints with up to 10 bytes each.
 const maxListPrefix = 2 * 10
 
-// codec encodes requests to pods and decodes their responses, in the same format as gRPC's own codec but with fewer
-// copies. gRPC's own codec needs a second copy of each resource list during the call. With this codec, gRPC sends
-// the request's list without copying it, and reads the response's list directly into the memory that the caller
-// gets.
+// codec encodes requests to pods and decodes responses in the same format as gRPC's own codec, which needs a second
+// copy of each resource list. With this codec, gRPC sends the request's list without copying it, and reads the
+// response's list directly into the memory that the caller gets.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -67,16 +66,14 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// If rest contains a further value of the field resource_list, that value replaces the list. All protobuf decoders
-	// behave in this way.
+	// A further value of the field resource_list in rest replaces the list, as in all protobuf decoders.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
 }
 
-// readList reads a message of size bytes. Usually the resource list is the first field of the message, because Go
-// and C++ encode fields in the order of their numbers. In that case readList returns the list, and the remaining
-// bytes as rest. Otherwise it returns the whole message as rest.
+// readList reads a message of size bytes. Go and C++ encode fields by number, so the resource list is usually the
+// first. readList then returns it as list, and the other bytes as rest. Otherwise rest is the whole message.
 func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	prefix, err := r.Peek(min(size, maxListPrefix))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -97,9 +94,8 @@ func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	return list, rest, nil
 }
 
-// listPrefix parses the beginning of a message. It returns the length of the resource list at the beginning, and
-// the number n of bytes before the list. n is 0 if the message begins with another field, or if the length exceeds
-// every valid message.
+// listPrefix returns the length of the resource list at the beginning of a message, and the number n of bytes before
+// the list. n is 0 if the message begins with another field, or if the length exceeds every valid message.
 func listPrefix(message []byte) (length, n int) {
 	number, wire, tagged := protowire.ConsumeTag(message)
 	if tagged < 0 || number != listField || wire != protowire.BytesType {

@@ -74,8 +74,7 @@ func (c *Conn) Release(broken bool) { c.pool.releaseConn(c, broken) }
 // Connected reports whether the connection is established.
 func (c *Conn) Connected() bool { return c.client.GetState() == connectivity.Ready }
 
-// Connect waits until the connection is established. It retries until ctx ends, and then returns the error of the
-// last attempt.
+// Connect retries until the connection is established. If ctx ends before, it returns the error of the last attempt.
 func (c *Conn) Connect(ctx context.Context) error {
 	for {
 		state := c.client.GetState()
@@ -89,8 +88,7 @@ func (c *Conn) Connect(ctx context.Context) error {
 	}
 }
 
-// notConnected returns the error of the last attempt to connect, for a caller whose ctx has ended before the
-// connection was established.
+// notConnected returns the error of the last attempt to connect, for a caller whose ctx has ended.
 func (c *Conn) notConnected(ctx context.Context) error {
 	if err := c.dialError.Load(); err != nil {
 		return *err
@@ -98,9 +96,8 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a TCP connection to address. While attempts get no answer, it starts further attempts in parallel,
-// because a node drops packets to a new Service until the node has the Service's rules. It returns an error if the
-// connection is refused: gRPC then retries.
+// dial opens a TCP connection. Without an answer, it starts parallel attempts, because a node drops packets to a new
+// Service until the node has the Service's rules. If the connection is refused, it returns an error: gRPC retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.dialOnce, address)
 	if err == nil && c.pod.ID == "" { // a pod with an identity can still fail the TLS handshake

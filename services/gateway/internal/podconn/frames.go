@@ -45,9 +45,8 @@ func (b *frameBudget) addCall() {
 	}
 }
 
-// frameLimitedCredentials limits the number of small frames that a pod may send over a connection. Otherwise a
-// malicious pod could answer in frames of one byte. Such an answer would use thirty times its size in memory, and
-// the memory budget does not count this memory.
+// frameLimitedCredentials limits the number of small frames that a pod may send over a connection. A malicious pod's
+// answer in frames of one byte would use thirty times its size in memory, outside of the memory budget.
 type frameLimitedCredentials struct {
 	credentials.TransportCredentials
 
@@ -70,8 +69,7 @@ func (f frameLimitedCredentials) Clone() credentials.TransportCredentials {
 	return frameLimitedCredentials{f.TransportCredentials.Clone(), f.budget}
 }
 
-// framedConn is a connection that fails if the pod sends too many small frames. It is not safe for concurrent
-// reads.
+// framedConn is a connection that fails after too many small frames. It is not safe for concurrent reads.
 type framedConn struct {
 	net.Conn
 	header  [frameHeaderBytes]byte

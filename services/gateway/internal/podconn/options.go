@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Flow-control windows of gRPC, in bytes. Each window is larger than a message, so that the transfer of a resource
-// list of several megabytes does not pause for acknowledgements.
+// Sizes of HTTP/2 flow-control windows, in bytes. Each window is larger than a message, so that the transfer of a
+// resource list of several megabytes does not pause for acknowledgements.
 const (
 	streamWindow = 8 << 20
 	connWindow   = 16 << 20
@@ -41,8 +41,7 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// Pings detect during an evaluation that the pod's node has failed. Without them, the gateway would wait for the
-		// answer until the deadline.
+		// Without these pings, the gateway would wait for a failed node's answer until the evaluation's deadline.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 			otelgrpc.WithTracerProvider(cfg.Telemetry.Tracers),

@@ -48,8 +48,7 @@ type Pool struct {
 	closed bool
 }
 
-// New returns a pool without connections. Callers must run the method Run in the background while they use the
-// pool.
+// New returns a pool without connections. Callers must run the method Run in the background.
 func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
@@ -138,7 +137,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused closes each unused connection c for which which(c) is true.
+// closeUnused calls which for each unused connection, and closes the connection if which returns true.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -94,8 +94,7 @@ func (e *Evaluator) callOn(
 	return resp, convertError(ctx, image, granted.GetPod(), took, err)
 }
 
-// callOptions returns gRPC options for the maximum message size that the pod accepts. It returns nil if the pod has
-// no maximum of its own.
+// callOptions returns gRPC options for the pod's maximum message size. It returns nil if the pod has no maximum.
 func callOptions(granted *lease.Granted) []grpc.CallOption {
 	limit := int(granted.GetMaxMessageBytes())
 	if limit <= 0 {
@@ -104,9 +103,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod waits until conn is connected. It returns an error if the pod's connect timeout or ctx ends before. If
-// the lookup of the pod's DNS name fails, connectPod always waits for the longer timeout of a new pod, because a
-// failed lookup does not mean that the pod is gone.
+// connectPod waits until conn is connected, or until the pod's connect timeout or ctx ends. If the DNS lookup fails,
+// the longer timeout of a new pod applies, because a failed lookup does not mean that the pod is gone.
 func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))

@@ -41,9 +41,8 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 	return held, nil
 }
 
-// repoDigest returns the image of a leased pod as reference@digest. It calls strings.Join because the result must
-// be on the heap: attribute.StringSlice copies the string by reflection (reflect.Copy), and the compiler does not
-// notice that such a string must not be on the stack.
+// repoDigest returns the image of a leased pod as reference@digest. strings.Join puts the text on the heap. On the
+// stack, it would be unsafe: attribute.StringSlice copies it by reflection, which the compiler does not notice.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

@@ -44,12 +44,10 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// countLease records the durations of a granted lease's phases. unreached is the time in which the gateway could
-// reach no pod-manager. This time counts as time in the queue.
-//
-// Two phases are recorded elsewhere, because they have a second part in the gateway. countConnect adds up both
-// parts of the phase connecting. The handler records the total time for resolving the image: the gateway resolves
-// the name, and each lease resolves the digest. countLease therefore only adds the phase resolving to this total.
+// countLease records the durations of a granted lease's phases. unreached, the time without a reachable pod-manager,
+// counts as time in the queue. Two phases have a second part in the gateway, and are recorded elsewhere:
+// countConnect adds up both parts of connecting. The handler records the time for resolving the image's name and,
+// for each lease, its digest. countLease only adds to this time.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -104,8 +102,7 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the total duration of the phase connecting: the pod-manager's part, and took, the gateway's
-// part.
+// countConnect records the total duration of the phase connecting. took is the gateway's part of this duration.
 func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

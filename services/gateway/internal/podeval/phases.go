@@ -18,8 +18,7 @@ var finished = map[podmanagerv1.Phase]string{
 // phaseGranted stands for the time after a lease was granted. It is no phase of the pod-manager's API.
 const phaseGranted podmanagerv1.Phase = -1
 
-// eventsBetween returns the names of the events that are added to a trace span when a lease passes from one phase
-// to the next.
+// eventsBetween returns the names of the trace events for a lease's change from one phase to another.
 func eventsBetween(from, to podmanagerv1.Phase) []string {
 	if from == to {
 		return nil
@@ -37,6 +36,5 @@ func eventsBetween(from, to podmanagerv1.Phase) []string {
 	return names
 }
 
-// isStarting reports whether the lease waits for the start of a pod in the given phase. The phases are numbered in
-// their order.
+// isStarting reports whether a lease in phase p waits for the start of a pod. Phases are numbered in their order.
 func isStarting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podeval is the pod evaluator: it runs functions in pods. It leases a pod from the pod-manager, calls the
-// server in the pod, and reports the outcome when it ends the lease.
-//
-// If a pod fails during an evaluation, the evaluator retries the evaluation on another pod while the caller waits.
-// That is safe because functions are pure: they have no side effects.
+// Package podeval is the pod evaluator: it leases a pod from the pod-manager, calls the server in the pod, and
+// reports the outcome when it ends the lease. If the pod fails, it retries the evaluation on another pod while the
+// caller waits. That is safe because functions are pure: they have no side effects.
 package podeval
 
 import (
@@ -31,8 +29,7 @@ type Config struct {
 	Leases lease.Manager
 	// Conns provides the connections to pods.
 	Conns *podconn.Pool
-	// MaxRetries is the maximum number of retries of an evaluation on other pods, after the pod of the previous
-	// attempt has failed.
+	// MaxRetries is the maximum number of retries of an evaluation on other pods, after a pod has failed.
 	MaxRetries int
 	// ConnectTimeout limits the time for connecting to a pod that has just started. Other pods get a shorter time.
 	ConnectTimeout time.Duration

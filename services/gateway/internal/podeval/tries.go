@@ -23,8 +23,7 @@ var samePod = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second,
 type tries struct {
 	began    time.Time
 	attempts int32
-	// counted is the number of failed attempts that count toward MaxRetries. See [tries.addAttempt] for the attempts
-	// that do not count.
+	// counted is the number of failed attempts that count toward MaxRetries, see [tries.addAttempt].
 	counted int
 	pods    []string // pods of the attempts, without duplicates
 	backoff retry.Backoff
@@ -33,17 +32,14 @@ type tries struct {
 // triedPod reports whether an earlier attempt of the evaluation failed on the pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records an attempt that failed because of its pod. It reports whether an earlier attempt failed on the
-// same pod.
+// addAttempt records an attempt that failed because of its pod. again is true if an earlier attempt failed on it too.
 //
-// Attempts count toward MaxRetries, except for three kinds of attempts that did not send the request to the pod.
-// These attempts are retried until the evaluation's deadline:
+// Attempts count toward MaxRetries, unless the evaluation has a deadline, at which retries end, and the attempt did
+// not send the request to the pod because of one of the following reasons:
 //
-//   - attempts whose connection timed out, because that indicates a busy pod or node;
-//   - attempts whose DNS lookup failed, because another pod would not help;
-//   - further attempts on the same pod, because the pod has since passed a health check.
-//
-// If the evaluation has no deadline, all attempts count.
+//   - the connection timed out, which indicates a busy pod or node;
+//   - the DNS lookup failed, so that another pod would not help;
+//   - the attempt was on the same pod again, which has since passed a health check.
 func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
 	again = t.triedPod(broken.pod)

@@ -52,8 +52,7 @@ func interruptedError(ctx context.Context, image string, took time.Duration, doi
 	return function.Interrupted(context.Cause(ctx), image, took, doing)
 }
 
-// describeWait describes the last wait of a lease, for an error. w is the last report of the pod-manager, or nil if
-// there was no report.
+// describeWait describes the last wait of a lease, for an error. w is nil if the pod-manager reported no wait.
 func describeWait(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"

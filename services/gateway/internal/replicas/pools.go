@@ -25,9 +25,8 @@ const listTimeout = 5 * time.Second
 // views contains the list of pools that each replica has returned, by the replica's address.
 type views map[string][]*podmanagerv1.Pool
 
-// ListPools implements lease.Manager. It queries all replicas of the pod-manager, and merges their answers into one
-// pool per function. Replicas that do not answer are left out. It returns an error if no replica answers, or if the
-// DNS lookup of the replicas does not succeed within listTimeout.
+// ListPools implements lease.Manager. It queries all replicas and merges their answers into one pool per function.
+// It returns an error only if no replica answers, or if the DNS lookup does not succeed within listTimeout.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {

@@ -66,8 +66,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 }
 
 // leaseFromAny calls replicas until a replica grants the lease, or rejects it for a reason that applies to all
-// replicas. It first calls the remembered owner of the function, then the owner that a replica names, and then the
-// remaining replicas.
+// replicas. It calls the remembered owner, then an owner that a replica names, and then the remaining replicas.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -102,9 +101,8 @@ func (m *Manager) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Call r again after the owner that r named: a replica serves requests whose callers have already tried the
-		// owner. An owner that DNS does not list counts as tried, because it is not ready or its address is of another IP
-		// family.
+		// Call r again after the owner that r named: r serves the request if the caller has already tried the owner. An
+		// owner that is missing in DNS, as not ready or of another IP family, counts as tried.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -166,8 +164,7 @@ type owners struct {
 	byImage map[string]string
 }
 
-// ownerOf returns the address of the replica that owns a function. It is empty if the gateway does not remember the
-// owner.
+// ownerOf returns the address of the replica that owns a function. It is empty if the owner is unknown.
 func (o *owners) ownerOf(image string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

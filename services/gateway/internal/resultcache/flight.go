@@ -10,14 +10,12 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// flight is a running evaluation for whose response callers with the same input may wait. There is at most one
-// flight for each key. The caller that started the evaluation is its leader. The number of flights is bounded,
-// because each leader's request occupies a part of the memory budget.
+// flight is a running evaluation for whose response callers with the same key may wait. Its leader is the caller
+// that started it. The number of flights is bounded: each leader's request needs a part of the memory budget.
 type flight struct {
 	// done is closed when the evaluation ends. The leader sets the following fields before that.
 	done chan struct{}
-	// response is the response of the evaluation. It is nil if the evaluation failed, or if its response must not be
-	// shared.
+	// response is the evaluation's response. It is nil if the evaluation failed or its response must not be shared.
 	response *evaluation.Response
 	// left is true if the evaluation failed because the caller that started it has left, or reached its deadline.
 	left bool
@@ -108,8 +106,7 @@ func (e *evaluator) leadFlight(
 	return resp, nil
 }
 
-// markCached marks a response as cached, so that callers see that no function ran for it. outcome is [Hit] or
-// [Shared].
+// markCached marks a response as cached, so that callers see that no function ran. outcome is [Hit] or [Shared].
 func markCached(resp evaluation.Response, outcome string) evaluation.Response {
 	resp.Cache = outcome
 	resp.Evaluator = "cache"

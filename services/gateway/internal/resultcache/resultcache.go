@@ -30,8 +30,7 @@ import (
 // Key is a hash of an image's digest and a function's input. Evaluations with the same key have the same result.
 type Key [sha256.Size]byte
 
-// version is a part of each key. Change it whenever the format of keys changes, so that keys of older versions no
-// longer match.
+// version is a part of each key. Change it with the format of keys, so that older keys no longer match.
 const version = "function-runner/result/1"
 
 // NewKey returns the key for an image's digest and an input. Zero bytes separate the hashed parts. They are
@@ -55,8 +54,7 @@ type Config struct {
 	Except imagename.Patterns
 	// MaxBytes limits the total memory of all cached responses, in bytes.
 	MaxBytes int64
-	// Digests returns the digest for an image name without a digest. If it is nil, results of such images are not
-	// cached.
+	// Digests returns the digest of an image name. If it is nil, results of names without a digest are not cached.
 	Digests Digests
 	Meters  metric.MeterProvider
 }

@@ -12,19 +12,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Numbers of the file descriptors that bubblewrap inherits from this program: a file with the seccomp filter, and a
-// pipe with bubblewrap's arguments.
+// File descriptors that bubblewrap inherits: a file with the seccomp filter, and a pipe with its arguments.
 const (
 	filterFile    = "3"
 	argumentsFile = "4"
 )
 
-// bubblewrap starts functions in sandboxes with the program bubblewrap (bwrap). All settings of a sandbox are
-// arguments of that program.
-//
-// Bubblewrap reads the arguments from a pipe for two reasons. It starts no process before it has read them, so that
-// we can set its resource limits in time. And the command lines of its processes contain neither the function's
-// environment nor paths of this machine.
+// bubblewrap starts sandboxes with the program bubblewrap (bwrap). All settings are arguments, which bwrap reads
+// from a pipe for two reasons. It starts no process before it has read them, so that we can set its resource limits
+// in time. And its command lines contain neither the function's environment nor paths of this machine.
 type bubblewrap struct {
 	cfg    Config
 	path   string
@@ -54,8 +50,7 @@ func joinArguments(arguments []string) []byte {
 	return all
 }
 
-// resourceLimits returns the resource limits for a bubblewrap process that is about to start. The limit of
-// processes depends on the number of processes that are running.
+// resourceLimits returns the limits for a new bubblewrap process. They depend on the number of running processes.
 func (b *bubblewrap) resourceLimits() confine.Limits {
 	return confine.Limits{FileBytes: b.cfg.MaxTemp, DataBytes: b.cfg.MaxMemory, Processes: b.processes()}
 }
@@ -100,8 +95,7 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 }
 
 // sharedFiles returns the arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
-// It omits a file if the image contains no directory for it. It also omits the file if that directory is a symbolic
-// link: bubblewrap would follow the link out of the image and create the file there.
+// It omits files whose directory in the image is missing, or a link that bubblewrap would follow out of it.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
@@ -111,8 +105,7 @@ func sharedFiles(root string) (args []string) {
 	return args
 }
 
-// userIDs returns the ids of a function's user. They are the ids in the image's configuration if these are numbers and
-// not root, and otherwise [Unprivileged].
+// userIDs returns the ids in the image's configuration, or [Unprivileged] if these are not numbers or are root.
 func userIDs(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)

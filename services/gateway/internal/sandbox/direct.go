@@ -17,13 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// direct starts functions without namespaces, for machines that permit no namespaces. The functions see the image's
-// files under their paths on this machine. Landlock restricts a function to these files and to a temporary
-// directory.
+// direct starts functions on machines that permit no namespaces. Functions see the image's files under their paths
+// on this machine. Landlock restricts a function to these files and a temporary directory.
 type direct struct{ limits func() confine.Limits }
 
-// newDirect returns the starter for sandboxes without namespaces. It returns an error if the kernel does not
-// support Landlock and seccomp filters.
+// newDirect returns the starter direct, or an error if the kernel does not support Landlock and seccomp filters.
 func newDirect(l *Launcher, _ string) (starter, error) {
 	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -51,8 +49,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
-		// Omit the image's HOME, whose path does not exist on this machine. The confiner sets HOME to a temporary
-		// directory.
+		// Omit the image's HOME, which does not exist on this machine. The confiner sets HOME to a temporary directory.
 		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
@@ -62,14 +59,12 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 // may read them.
 var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
 
-// notStatic is the remedy in the error for a program that needs a loader or an interpreter, and therefore a sandbox
-// with namespaces.
+// notStatic is the error for a program that needs a loader or an interpreter, and so a sandbox with namespaces.
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
 	"loader or interpreter: see fnctl doctor"
 
-// findStatic returns the path of an image's program on this machine. It returns an error if the program is not a
-// static executable: without namespaces, the program would not find its loader or interpreter, whose paths are
-// valid only in the image.
+// findStatic returns the path of an image's program on this machine. The program must be a static executable:
+// without namespaces, it would not find its loader or interpreter, whose paths are valid only in the image.
 func findStatic(root, program string) (string, *fnproc.StartError) {
 	files, err := os.OpenRoot(root)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// writeFilter writes the seccomp filter to a file in memory, and returns the path of the file. Each sandbox must
-// open this path itself: sandboxes that shared a file descriptor would share its position, and only the first would
-// read the file from the beginning.
+// writeFilter writes the seccomp filter to a file in memory, and returns its path. Each sandbox must open the path
+// itself: with a shared file descriptor, only the first sandbox would read the file from the beginning.
 func (l *Launcher) writeFilter() (path string, err error) {
 	content, err := confine.SandboxFilter()
 	if err != nil {

@@ -34,8 +34,7 @@ type starter interface {
 }
 
 // launchers are the programs that can start sandboxes, in the order in which FNR_SANDBOX=auto tries them: the
-// fastest is the first. Auto tries direct only if Config.Required is true. program is empty for direct, which needs
-// no program.
+// fastest first. Auto tries direct, which needs no program, only if Config.Required is true.
 var launchers = []struct {
 	name, program string
 	// new returns the starter that uses the program at path.
@@ -133,8 +132,7 @@ func startTrial(
 	return l, nil
 }
 
-// lookUp returns the path of a program of this machine. If the program is missing, the error names the package to
-// install.
+// lookUp returns the path of a program. If the program is missing, the error names the package to install.
 func lookUp(program, pkg string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -143,8 +141,7 @@ func lookUp(program, pkg string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// lookUpAll returns the paths of several programs. If a program is missing, the error tells users to install the
-// package util-linux.
+// lookUpAll returns the paths of programs. If a program is missing, the error names the package util-linux.
 func lookUpAll(programs ...string) (paths []string, err error) {
 	for _, program := range programs {
 		path, err := lookUp(program, "util-linux")

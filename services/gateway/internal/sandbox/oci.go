@@ -12,15 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// oci starts functions with an OCI runtime: crun, runc or runsc.
+// oci starts functions with an OCI runtime: crun, runc or runsc. Such a runtime requires a bundle directory and a
+// state directory, and does not stop its container when it exits. We therefore run it in namespaces of its own:
 //
-// An OCI runtime requires a bundle directory, a state directory and a name for each container, and it does not stop
-// its container when it exits. We therefore run it in namespaces of its own, as follows:
-//
-//   - The program unshare creates a user, mount and pid namespace, and starts a shell as the first
-//     process.
-//   - The shell mounts a file system in memory, only for this sandbox, for the bundle and the state.
-//     Then it replaces itself by the runtime.
+//   - The program unshare creates a user, mount and pid namespace, and starts a shell there.
+//   - The shell mounts a file system in memory for the bundle and the state, and becomes the runtime.
 //   - If the runtime exits or is killed, the kernel kills all processes of the pid namespace. After
 //     that, it removes the file system.
 type oci struct {
@@ -35,20 +31,16 @@ type oci struct {
 	// arguments are the runtime's global arguments for all functions. offline contains additional arguments for
 	// functions without network access, and online for functions with network access.
 	arguments, offline, online []string
-	// messages are the beginnings of the runtime's own messages. They distinguish the runtime's errors from output of
-	// the function, because both are written to stderr.
+	// messages are the beginnings of the runtime's own messages, to distinguish them from a function's stderr.
 	messages []string
 	seccomp  json.RawMessage
 }
 
-// Parts of the script that the shell runs before it becomes the OCI runtime. "$0" is the scratch directory, "$1"
-// the path of the program mount, "$2" the container's configuration, and the rest is the runtime's command line.
-//
-// The script appends a random name for the container to that command line. The name must be unique on the machine,
-// because runsc's sockets contain it and are not in the mount namespace.
-//
-// The trial of a launcher uses this machine's root directory as the image. Runtimes accept it only as a separate
-// mount, which prepareTrial adds.
+// Parts of the script that the shell runs before it becomes the OCI runtime. "$0" is the scratch directory, "$1" the
+// path of the program mount, "$2" the container's configuration, and the rest is the runtime's command line. The
+// script adds a random container name, which must be unique on the machine, because runsc's sockets contain it and
+// are not in the mount namespace. The trial of a launcher uses this machine's root directory as the image. Runtimes
+// accept it only as a separate mount, which prepareTrial adds.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
 	// The read-only mount prevents that runc creates a new control group (version 2) next to its own, which would not
@@ -87,9 +79,8 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 // object is a JSON object in a container's configuration. Its fields are defined by the OCI runtime specification.
 type object = map[string]any
 
-// containerConfig returns the OCI configuration of a function's container, in JSON. The function runs as user 0,
-// because the user namespace contains no other user. User 0 has no capabilities there, and is not root on this
-// machine.
+// containerConfig returns the OCI configuration of a container, in JSON. The function runs as user 0, the only user
+// of the user namespace. User 0 has no capabilities there, and is not root on this machine.
 func (o *oci) containerConfig(fn Function) []byte {
 	root := fn.Root
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
@@ -130,8 +121,7 @@ func (o *oci) containerConfig(fn Function) []byte {
 	return content
 }
 
-// none is an empty set of capabilities. It is not nil, because nil would become null in JSON and the runtime
-// requires [].
+// none is an empty set of capabilities. nil would become null in JSON, but the runtime requires [].
 var none = []string{}
 
 // maxTempFiles limits the number of files in /tmp, and in /dev/shm. The size limit of these directories does not
@@ -162,8 +152,7 @@ func bindOf(file string) object {
 	}
 }
 
-// resourceLimits returns the resource limits of a function's processes, as the runtime expects them in the
-// container's configuration.
+// resourceLimits returns the resource limits of a function's processes, for the container's configuration.
 func (o *oci) resourceLimits() []object {
 	limit := func(kind string, value int64) object {
 		return object{"type": "RLIMIT_" + kind, "soft": value, "hard": value}

@@ -36,10 +36,9 @@ type finder struct {
 	steps int // number of visited directories and links
 }
 
-// FindProgram returns the path, within the image, of the program that a container of the image would run. root is
-// the directory with the image's files, and dir the working directory. If the program's name contains no slash,
-// FindProgram searches the directories in the image's PATH. If the program cannot be started, FindProgram returns
-// the error that starting it would cause.
+// FindProgram returns the path, within the image, of the program that a container would run. root contains the
+// image's files, and dir is the working directory. A name without a slash is searched in the image's PATH. If the
+// program cannot be started, FindProgram returns the error that starting it would cause.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
 		return "", notStarted(program, syscall.ENAMETOOLONG, "")
@@ -136,8 +135,7 @@ func hasEmulator() bool {
 	return len(emulators) > 0
 }
 
-// systemCause returns only the errno of err, such as ENOENT. Users must not see the paths of this machine that the
-// rest of the error may contain.
+// systemCause returns only the errno of err, such as ENOENT, because users must not see paths of this machine.
 func systemCause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
@@ -167,8 +165,7 @@ func ofKernel(at string) bool {
 	return top == "proc" || top == "dev" || top == "sys"
 }
 
-// followLinks resolves the symbolic links in a path of an image, without leaving the image. It returns the resolved
-// path, and information about the file at that path.
+// followLinks resolves symbolic links within the image. It returns the resolved path and its file information.
 func (f *finder) followLinks(name string) (at string, info fs.FileInfo, err error) {
 	at = "."
 	links, rest := 0, strings.Split(name, "/")

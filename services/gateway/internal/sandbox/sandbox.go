@@ -30,7 +30,7 @@ const Unprivileged = 65532
 // defaultTemp is the default size limit of /tmp and of /dev/shm in a sandbox, in bytes.
 const defaultTemp = 256 << 20
 
-// advice is the beginning of the remedy in the error of a launcher that cannot start sandboxes.
+// advice tells users how to permit sandboxes, if a launcher cannot start them. Errors contain it.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 
@@ -41,12 +41,10 @@ type Config struct {
 	// Required is true if functions cannot run without a sandbox: [Find] then returns an error if no launcher works,
 	// even with FNR_SANDBOX=auto.
 	Required bool
-	// MaxMemory limits the private memory of each process, in bytes. MaxTemp limits the size of /tmp and of /dev/shm,
-	// in bytes each. MaxProcesses limits the number of processes of a sandbox. If this program runs as root, all
-	// bubblewrap sandboxes of a function together may start MaxProcesses processes.
+	// MaxMemory limits the private memory of each process, and MaxTemp the sizes of /tmp and of /dev/shm, in bytes
+	// each. MaxProcesses limits the processes of a sandbox or, as root with bubblewrap, of all sandboxes of a function.
 	MaxMemory, MaxTemp, MaxProcesses int64
-	// Env contains environment variables for all functions, as KEY=value. The variables of a function's image take
-	// precedence.
+	// Env contains variables for all functions, as KEY=value. The variables of a function's image take precedence.
 	Env []string
 	Log *slog.Logger
 }
@@ -97,19 +95,16 @@ func (l *Launcher) String() string {
 	return l.path
 }
 
-// Direct reports whether functions run without namespaces. In this case, callers must confine the functions
-// themselves.
+// Direct reports whether functions run without namespaces, so that callers must confine them.
 func (l *Launcher) Direct() bool {
 	_, direct := l.starter.(*direct)
 	return direct
 }
 
-// Command returns the command that starts a function in a sandbox. It returns an error if the launcher cannot start
-// the function. Callers should reuse the command, because it takes long to create.
-//
-// All processes of a sandbox exit together with the launcher. The first process in the sandbox's pid namespace
-// belongs to the launcher's process group. If that group is killed, or if this program exits, the first process
-// exits, and the kernel then kills all other processes of the namespace.
+// Command returns the command that starts a function, or an error if the launcher cannot start the function. Callers
+// should reuse the command, because it takes long to create. All processes of a sandbox exit together with the
+// launcher: the first process of the pid namespace belongs to the launcher's process group. If that group is killed
+// or this program exits, the first process exits, and the kernel kills all other processes of the namespace.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)

@@ -16,8 +16,7 @@ import (
 const (
 	// trialTimeout limits the time of a launcher's trial.
 	trialTimeout = 10 * time.Second
-	// trialBytes limits what a launcher may write to stdout during its trial, and what it may write to stderr, in
-	// bytes.
+	// trialBytes limits a launcher's stdout during its trial, and its stderr, in bytes each.
 	trialBytes = 64 << 10
 )
 

@@ -12,9 +12,8 @@ import (
 )
 
 // The range of user IDs for functions if this program runs as root. No other program uses this range. Each function
-// runs as a user of its own, because the kernel limits the number of processes for each user: a function that
-// reaches its limit does not affect other functions. Users are assigned randomly, so that nobody can choose an
-// image name to get the user of another function.
+// has its own user, because the kernel limits the processes of each user: functions then do not affect each other.
+// Users are assigned randomly, so that nobody can choose an image name to get another function's user.
 const (
 	firstUser = 0x70000000
 	users     = 1 << 20

@@ -31,8 +31,7 @@ type openImage struct {
 	commands []command
 }
 
-// imageRef is a reference to an image whose files are in use. The files stay available until releaseImage is
-// called.
+// imageRef is a reference to an image. The image's files stay available until releaseImage is called.
 type imageRef struct {
 	*openImage
 	keeper *keeper
@@ -95,14 +94,14 @@ func (k *keeper) run(ctx context.Context) {
 	k.closeUnused(time.Now())
 }
 
-// closeUnused closes the images whose last evaluation ended at since or before.
+// closeUnused closes the images that no evaluation has used after the time since.
 func (k *keeper) closeUnused(since time.Time) {
 	for _, image := range k.takeUnused(since) {
 		image.release()
 	}
 }
 
-// takeUnused removes and returns the images whose last evaluation ended at since or before.
+// takeUnused removes and returns the images that no evaluation has used after the time since.
 func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	k.mu.Lock()
 	defer k.mu.Unlock()

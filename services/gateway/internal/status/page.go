@@ -27,8 +27,7 @@ type Pools interface {
 }
 
 const (
-	// poolsTimeout is the time for which the page waits for the list of pods. If it passes, the page shows an error
-	// instead of the pods.
+	// poolsTimeout limits the wait for the list of pods. After that, the page shows an error instead of the pods.
 	poolsTimeout = 3 * time.Second
 	// shownEvaluations is the number of recent evaluations on the page.
 	shownEvaluations = 100
@@ -42,8 +41,7 @@ const (
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// headers are the response headers that protect browsers. The page must load no other files, and no other site may
-// read or frame the page.
+// headers protect browsers: the page loads no other files, and no other site may read or frame it.
 var headers = map[string]string{
 	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 	"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",

@@ -44,13 +44,11 @@ type Active interface {
 	Waiting(most int) []evalmetrics.Waiting
 }
 
-// maxWaiting is the maximum number of listed waits. All evaluations of a function that wait in the same phase are
-// one item of the list.
+// maxWaiting is the maximum number of listed waits. Waits of a function in the same phase are listed as one.
 const maxWaiting = 50
 
-// New returns the status service of a gateway replica. replica is the replica's host name. warnings returns
-// sentences about problems of the replica, for operators. images returns the images that run as local binaries.
-// Both functions may be nil.
+// New returns the status service of a gateway replica with the given host name. warnings returns sentences about
+// problems, for operators. images returns the images that run as local binaries. Both functions may be nil.
 func New(h *evalhistory.History, active Active, replica string, warnings, images func() []string) *Service {
 	none := func() []string { return nil }
 	if warnings == nil {
@@ -79,8 +77,7 @@ func (s *Service) GetStatus(
 const (
 	// longWait is the time after which the status shows a waiting evaluation as a problem.
 	longWait = 10 * time.Second
-	// recent is the time for which the status shows a failure as a problem, if neither the function nor its caller
-	// caused it.
+	// recent is the time for which a failure is shown as a problem, if neither function nor caller caused it.
 	recent = 5 * time.Minute
 )
 

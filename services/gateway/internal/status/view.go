@@ -72,8 +72,7 @@ func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) 
 	return resp.GetPools(), err
 }
 
-// Longest returns the duration of the longest evaluation on the page. The bar of this evaluation has the full
-// width, and all other bars are relative to it.
+// Longest returns the duration of the longest evaluation on the page. The width of all bars is relative to it.
 func (v view) Longest() (longest time.Duration) {
 	for _, e := range v.Recent {
 		longest = max(longest, e.GetDuration().AsDuration())
@@ -95,8 +94,7 @@ func (v view) Open(p *podmanagerv1.Pool) bool {
 	return len(v.Pools) <= openPools || slices.Max(troubleRank(p)[:3]) > 0
 }
 
-// Expires returns a text for the time until a pod is deleted because it is unused. It is empty while the pod is in
-// use.
+// Expires returns a text for the time until an unused pod is deleted. It is empty while the pod is used.
 func (v view) Expires(p *podmanagerv1.Pod) string {
 	if p.GetReclaimTime() == nil || p.GetActive() > 0 {
 		return ""
@@ -126,8 +124,7 @@ var functions = template.FuncMap{
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
-	// class returns the CSS class for a failure by the party that caused it: function, caller or system. Failures of
-	// the system are red.
+	// class returns the CSS class for a failure by function, caller or system. Failures of the system are red.
 	"class": func(fault string) string {
 		return map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}[fault]
 	},
