@@ -174,8 +174,8 @@ func (c *Config) Validate() error {
 // Enabled reports whether the gateway uses the given runtime: exec, sandbox or pod.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// memoryBudget returns the maximum number of bytes of requests and outputs in memory. If MemoryBudgetBytes is zero,
-// it depends on the container's memory limit. root is the directory of the container's control group.
+// memoryBudget returns the maximum number of bytes of requests and outputs in memory. The default depends on the
+// container's memory limit. root is the directory of the container's control group.
 func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)

@@ -29,7 +29,8 @@ type Services struct {
 	// PodIdentity is the certificate that the gateway presents to function pods. If it is nil, the gateway presents
 	// the program's own certificate.
 	PodIdentity *mtls.Identity
-	// Binaries provides local binaries from FunctionConfig objects. It is nil if the program reads no FunctionConfigs.
+	// Binaries provides the local binaries to which FunctionConfig objects map images. It is nil if the program reads
+	// no FunctionConfigs.
 	Binaries binaries.Source
 	// Sandboxes starts functions in sandboxes of this machine. It is nil if sandboxes are disabled or do not work on
 	// this machine. Images stores the files of the functions' images.
@@ -72,7 +73,8 @@ func Connect(cfg Config, frame servermain.Frame) (Services, error) {
 	return s, nil
 }
 
-// newClient returns a client that [Services.Close] closes. name is the service's name in its TLS certificate.
+// newClient returns a client of the service at address. name is the service's name in its TLS certificate.
+// [Services.Close] closes the client.
 func (s *Services) newClient(address, name string, frame servermain.Frame) (*rpcclient.Client, error) {
 	client, err := rpcclient.New(address, frame.Identity.ClientOfSibling(name), frame.Telemetry)
 	s.clients = append(s.clients, client)

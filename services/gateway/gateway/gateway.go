@@ -123,7 +123,8 @@ func listTasks(e evaluators, services Services, frame servermain.Frame) (tasks [
 	return tasks
 }
 
-// evaluators holds the evaluators for local binaries, sandboxes and pods. An evaluator is nil if it is disabled.
+// evaluators holds a gateway's evaluators: for local binaries, for sandboxes and for pods. An evaluator is nil if
+// it is disabled.
 type evaluators struct {
 	exec    *execeval.Evaluator
 	sandbox *sandboxeval.Evaluator

@@ -41,7 +41,8 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 // then connects again, possibly to another replica, so that the load spreads over all replicas.
 const maxConnectionAge = 5 * time.Minute
 
-// newEndpoints returns the configured ports: for all callers, and with TLS for callers with a client certificate.
+// newEndpoints returns the configured ports, all with the given handler: a port for all callers, and a port with TLS
+// for callers with a client certificate.
 func newEndpoints(cfg Config, handler *rpcserve.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
 	plain := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,

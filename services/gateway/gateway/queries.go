@@ -25,8 +25,9 @@ const (
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits concurrent requests for the gateway's state. These requests do not count toward the memory limit of
-// evaluations, so that they work while evaluations wait for memory. It is safe for concurrent use.
+// queries limits concurrent requests for the gateway's state: its status, evaluations and pools. These requests do
+// not count toward the memory limit of evaluations, so that users can query the state while evaluations wait for
+// memory. It is safe for concurrent use.
 type queries struct {
 	mu    sync.Mutex
 	count int

@@ -14,7 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// UnprivilegedGroup is the group of sandboxes if this program runs as root. It must be able to read image files.
+// UnprivilegedGroup is the group of sandboxed processes if this program runs as root. The group must be able to
+// read the files of stored images.
 const UnprivilegedGroup = sandbox.Unprivileged
 
 // SandboxConfig configures the evaluator that runs functions in sandboxes. Only function-runner and fnctl set and

@@ -8,7 +8,8 @@
 //     slots. Callers without running evaluations have a second reserve, so that a caller with many
 //     functions, or a function with many callers, exhausts only one reserve.
 //   - A slot that becomes free is given to the queued request whose function and caller run the
-//     fewest evaluations. Every fourth slot is given to the oldest request, so that none waits forever.
+//     fewest evaluations, in order of arrival among equals. Every fourth slot is given to the oldest
+//     request, so that each request is served eventually.
 //   - If the queue is full, a request of a function and caller with fewer queued requests replaces
 //     the newest request of the function and caller with the most queued requests.
 package admission
@@ -71,8 +72,9 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	return sync.OnceFunc(func() { g.leaveSlot(slot) }), nil
 }
 
-// ForEvaluations returns the limits for a number of concurrent evaluations and of queued requests. It reserves an
-// eighth more slots for functions without running evaluations, and another eighth for such callers.
+// ForEvaluations returns the limits for a maximum number of concurrent evaluations and of queued requests. An
+// additional eighth of the slots is reserved for functions without running evaluations, and another eighth for
+// callers without running evaluations.
 func ForEvaluations(concurrent, queue int) Limits {
 	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
 }

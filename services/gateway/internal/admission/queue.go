@@ -90,9 +90,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes room in a full queue for a new request, whose function and caller are added. It removes and returns
-// the newest request of the function and caller with the most queued requests. It returns nil if no function and
-// caller has more queued requests than added would have.
+// displace makes room in a full queue for a new request. added is the request's function and caller. displace
+// removes and returns the newest request of the function and caller with the most queued requests. It returns nil if
+// no function and caller has more queued requests than added would have.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

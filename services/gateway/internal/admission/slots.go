@@ -36,7 +36,8 @@ type evaluation struct {
 	reserve *reserve // nil for a regular slot
 }
 
-// reserve is a set of additional slots, for functions without running evaluations or for such callers.
+// reserve is a set of additional slots. There are two reserves: for functions without running evaluations, and for
+// callers without running evaluations.
 type reserve struct {
 	size int
 	used []*evaluation

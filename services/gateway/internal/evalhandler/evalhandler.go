@@ -123,7 +123,8 @@ func (h *Handler) EvaluateFunction(
 // errPanic is the error that metrics and log show for an evaluation that panicked.
 var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
 
-// CacheHeader is the response header that shows the use of the result cache: hit, shared or miss.
+// CacheHeader is the response header that shows callers whether their result came from the result cache. Its values
+// are hit, shared and miss.
 const CacheHeader = "Fn-Cache"
 
 // showCache sets the header [CacheHeader] to outcome. outcome is empty if the result cache was not used.
@@ -154,8 +155,8 @@ func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err
 	return nil
 }
 
-// evaluate checks a request, resolves its image name and runs its function. It records name and progress in s. It
-// returns shortly before the caller's deadline, so that an error that explains the delay reaches the caller.
+// evaluate checks a request, resolves its image name and runs its function. It records the progress in s. It returns
+// shortly before the caller's deadline, so that an error that explains the delay reaches the caller.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -255,7 +256,8 @@ func (h *Handler) reportRejection(ctx context.Context, err error) {
 	h.addToHistory("", rejectionRecord(err))
 }
 
-// QueuedForMemory returns the number of requests and answers that wait for memory, for the status page.
+// QueuedForMemory returns the number of requests and answers that wait because the memory budget is used up. The
+// status page shows it as a problem.
 func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
 // Active returns the numbers of running evaluations in each phase, and the reasons of their waits.

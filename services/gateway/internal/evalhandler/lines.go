@@ -101,7 +101,8 @@ func (l *lines) hashList(ctx context.Context, list []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// imageDigest returns the digest of the executed image or, if that is unknown, any digest in the requested name.
+// imageDigest returns the digest of the executed image. If that digest is unknown, it returns the digest in the
+// requested name, if any.
 func (s sample) imageDigest() string {
 	if s.resolved != "" {
 		return s.resolved

@@ -22,7 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// metrics are the metrics of evaluations. Prometheus shows fn.evaluations (OpenTelemetry) as fn_evaluations_total.
+// metrics are the gateway's metrics of evaluations. Their names follow OpenTelemetry: Prometheus shows
+// fn.evaluations as fn_evaluations_total.
 type metrics struct {
 	evaluations   metric.Int64Counter
 	duration      metric.Float64Histogram

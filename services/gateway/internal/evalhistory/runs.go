@@ -25,7 +25,8 @@ type run struct {
 	failed bool
 }
 
-// summarizeFunctions summarizes each function, ordered by image. all maps images to their evaluations in the window.
+// summarizeFunctions returns the rate, the failures and the durations of each function, ordered by image. all
+// contains the evaluations in the window, by image.
 func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	var functions []*gatewayv1.GetStatusResponse_Function
 	for _, label := range slices.Sorted(maps.Keys(all)) {

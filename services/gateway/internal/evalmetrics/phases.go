@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalmetrics records the progress of evaluations, in metrics that all evaluators of the gateway share.
+// Package evalmetrics records the progress of evaluations, and contains the metrics that all evaluators of the
+// gateway share.
 package evalmetrics
 
 import (

@@ -43,7 +43,8 @@ type Response struct {
 	Evaluator string
 	// Digest is the digest of the image that ran. It is empty if the digest is unknown, such as for a local binary.
 	Digest string
-	// Cache is the use of the result cache: hit, shared or miss. It is empty if the cache was not used.
+	// Cache shows whether the response is from the result cache: hit, shared or miss. It is empty if the cache was not
+	// used.
 	Cache string
 }
 

@@ -121,7 +121,7 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 	return e.local.Maintain(ctx)
 }
 
-// Watch applies valid changes of the configuration file until ctx is canceled, and ignores invalid changes.
+// Watch applies changes of the configuration file until ctx is canceled. It logs and ignores invalid changes.
 func (e *Evaluator) Watch(ctx context.Context) error {
 	filewatch.Follow(ctx, e.log, "exec configuration", e.cfg.File, e.content, e.parseContent, e.applyFile)
 	return nil

@@ -75,9 +75,10 @@ func statusMessage(st *status.Status) string {
 
 // breaksPod reports whether an answer with the gRPC status code means that the pod has failed. byWrapper is true if
 // the answer is certainly from the wrapper server, the server in a function pod. That server never answers NotFound,
-// Unimplemented or Canceled. The caller must not get these codes, because it would conclude that another runtime
-// serves the image, or that it has canceled the request itself. Unavailable, Unknown and DeadlineExceeded may be
-// from a proxy or from gRPC itself, so they mean that the pod has failed unless byWrapper is true.
+// Unimplemented or Canceled, so these codes mean that the pod has failed. The caller must not get them, because it
+// would conclude that another runtime serves the image, or that it has canceled the request itself. Unavailable,
+// Unknown and DeadlineExceeded may be from a proxy or from gRPC itself, so they mean that the pod has failed unless
+// byWrapper is true.
 func breaksPod(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:

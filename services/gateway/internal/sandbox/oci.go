@@ -31,7 +31,8 @@ type oci struct {
 	// arguments are the runtime's global arguments for all functions. offline contains additional arguments for
 	// functions without network access, and online for functions with network access.
 	arguments, offline, online []string
-	// messages are the beginnings of the runtime's own messages, to distinguish them from a function's stderr.
+	// messages are the beginnings of the runtime's own messages. They distinguish the runtime's errors from output of
+	// the function, because both are written to stderr.
 	messages []string
 	seccomp  json.RawMessage
 }

@@ -41,7 +41,8 @@ type Config struct {
 	Network imagename.Patterns
 	// Queue is the maximum number of evaluations that wait for a process.
 	Queue int
-	// Service configures the functions. Callers must leave Sandboxed, OwnFiles and Wording empty: New sets them.
+	// Service configures the execution of functions. Callers must leave Sandboxed, OwnFiles and Wording empty: New
+	// sets them.
 	Service function.ServiceConfig
 }
 
