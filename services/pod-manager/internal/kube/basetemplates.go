@@ -35,8 +35,8 @@ type base struct {
 // does not exist. The maps are never modified.
 type baseParts struct{ pod, service map[string]any }
 
-// baseTemplates returns a follower for each of Porch's two template objects. A follower calls changed with each new
-// template. It logs the template as applied when changed returns.
+// baseTemplates returns a follower for each of Porch's two template objects. Each follower calls the function
+// changed with each new template, and then logs the template as applied.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{
 		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
@@ -44,7 +44,7 @@ func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	}
 }
 
-// absent implements follower. The object does not exist, so its content is removed from the template.
+// absent implements follower. It removes the content of an object that does not exist from the template.
 func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
@@ -109,9 +109,9 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase modifies the stored contents of Porch's template objects by change, and makes the resulting template
-// current. If the resulting template is invalid, it returns an error and keeps the current template. changed is
-// true if the new template differs from the previous template.
+// useBase calls change to modify the stored contents of Porch's template objects, and builds the current template
+// from them. If the new template is invalid, it returns an error and keeps the current template. changed is true if
+// the template is new.
 func (t *Templates) useBase(change func(*baseParts)) (
 	template podspec.Template, warnings []string, changed bool, err error,
 ) {
@@ -125,8 +125,8 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// Before a launcher (image volume or init container) is chosen, only a user's pod template can become current,
-		// because it needs no launcher.
+		// As long as no launcher (image volume or init container) is chosen, only a user's pod template can be used: it
+		// needs none.
 		changed = parts.pod != nil
 	} else {
 		changed = before.Version() != template.Version()

@@ -182,7 +182,7 @@ const quotaMessage = "exceeded quota"
 // wait for a pod.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
-		// This replica's token becomes invalid if its own pod is deleted with force. Other replicas' tokens remain valid.
+		// The token is invalid if this replica's pod was deleted with force. Other replicas' tokens are still valid.
 		return pool.Problem{
 			Kind: pool.Lost, Unreachable: true,
 			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),

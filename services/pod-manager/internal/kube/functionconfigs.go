@@ -49,8 +49,8 @@ type FunctionConfigs struct {
 	// binaries maps names of FunctionConfig objects to the errors of their local binaries, as gateways report them. It
 	// is nil if no gateway that runs local binaries reports to this process.
 	binaries map[string]string
-	// written maps the UID of an object to the last status that this process wrote. This status is not written again
-	// if another client overwrites it.
+	// written maps the UID of an object to the last status that this process wrote. If another client overwrites this
+	// status, it is not written again.
 	written map[string]configStatus
 	// denied is the time of the next attempt to write a status after the API server denied a write. It is zero if no
 	// write was denied.
@@ -65,9 +65,8 @@ type functionConfigSnapshot struct {
 	since   map[string]time.Time              // time when an object's generation first appeared, by name
 }
 
-// addConfig adds a FunctionConfig to the snapshot, with the time when its generation first appeared. If the
-// previous snapshot (before) contains the same generation, addConfig copies the time from there. Otherwise the time
-// is now.
+// addConfig adds a FunctionConfig to the snapshot, with the time when its generation first appeared: the time in
+// the previous snapshot (before) if that contains the same generation, otherwise now.
 func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before *functionConfigSnapshot) {
 	c.configs[config.Name] = config
 	c.since[config.Name] = time.Now()
@@ -149,8 +148,8 @@ func (f *FunctionConfigs) followInformer(
 	}
 }
 
-// registerHandlers registers the informer's event handlers. After a change of an object's settings, all objects are
-// applied again. After a change of only its status, the status is checked again.
+// registerHandlers registers the informer's event handlers. A change of an object's settings causes all objects to
+// be applied again. A change of only its status causes the status to be checked again.
 func (f *FunctionConfigs) registerHandlers(
 	informer cache.SharedIndexInformer,
 ) (cache.ResourceEventHandlerRegistration, error) {

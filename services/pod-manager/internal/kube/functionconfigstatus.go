@@ -29,9 +29,8 @@ const (
 	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
 	// gateways can report that a local binary is missing, so that the first status contains this error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay replaces statusDelay for FunctionConfig objects with a local binary while no gateway reports
-	// about binaries to this process. In this time, gateways connect to this replica, or report to another replica,
-	// which then writes the status.
+	// unreportedDelay replaces statusDelay for objects with a local binary until a gateway has reported to this
+	// process. Gateways need this time to connect, or they report to another replica, which then writes the status.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
@@ -46,7 +45,7 @@ const (
 type configStatus struct {
 	generation int64
 	problem    string // error text; it is empty if all parts of the object are effective
-	// unreported is true if the object has a local binary, and no gateway has reported its state to this process.
+	// unreported is true if no gateway has reported the state of the object's local binary to this process.
 	unreported bool
 }
 
@@ -85,10 +84,9 @@ func statusError(problems []string) string {
 	return truncate(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
-// patchFor returns the patch that gives a FunctionConfig object this status, or nil if no patch is necessary. A
-// patch with an error leaves the observed generation unchanged. A patch without an error keeps errors that other
-// components wrote about the same generation. patchFor also returns nil if a gateway reports the object's binary to
-// another replica, because that replica writes the status.
+// patchFor returns the patch that gives a FunctionConfig object this status. It returns nil if the object has the
+// status, or if another replica writes it because a gateway reports there. An error never changes the observed
+// generation. Other components' errors about the same generation are kept.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")

@@ -41,7 +41,7 @@ func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	found := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
 		toTyped[*corev1.Service](c.services.GetStore().List()))
-	// Garbage has no function and thus no owner. Its id determines the replica that collects it.
+	// Such a Service has no function and thus no owner. Its name determines the replica that deletes it.
 	for _, service := range found.podlessServices {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -53,8 +53,8 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task about the Service with this id. The task runs after the waiting tasks
-// of the same id. enqueueGarbageTask does nothing if another replica collects the garbage with this id.
+// enqueueGarbageTask queues a background task for a Service, after the waiting tasks with the same id, which is the
+// Service's name. It does nothing if the id belongs to another replica.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return

@@ -25,11 +25,11 @@ type source[T runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer for the objects of a source. selected sets the selectors of each list and watch
-// request.
+// newInformer returns an informer for the objects of a source. selected sets the selectors of list and watch
+// requests.
 //
-// Client-go waits for up to a minute before it retries an unreachable API server. So the informer's list and watch
-// functions retry by themselves, at least once per second. o records and logs the failures.
+// If the API server is unreachable, client-go waits for up to a minute before a retry. So the informer's list and
+// watch functions retry at least once per second. The outage o logs the failures.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {

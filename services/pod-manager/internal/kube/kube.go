@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube is the adapter to Kubernetes. It watches function pods, sends their states to the pools of package
-// pool, and carries out the pools' actions. The pools decide which pods exist. This package decides only about
-// objects that belong to no pool, and about init containers as a fallback for image volumes.
-//
-// It also collects garbage, see [Cluster.Run].
+// Package kube is the adapter to Kubernetes. It sends the states of function pods to package pool, which decides
+// which pods exist, and carries out the pool's actions. This package decides only about objects that belong to no
+// pool, see [Cluster.Run], and about init containers as a fallback for image volumes.
 //
 // Files, in reading order: kube (informers and wiring); create and lifetime (actions), tasks (their order), observe
 // (status updates); plan and gc (garbage); templates and launching (the source of pods); porchresources,
@@ -41,8 +39,7 @@ type Config struct {
 	PodIP bool
 	// Builder builds pods and Services.
 	Builder podspec.Builder
-	// Templates provides the template for new pods, once there is a template, and for Services that must be created
-	// again.
+	// Templates provides the template for new pods and for Services that must be created again.
 	Templates *Templates
 	// ScanInterval is the interval of garbage collection, which deletes Services without a pod and creates missing
 	// Services.
@@ -59,7 +56,7 @@ type Config struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// Cluster manages the function pods of a namespace. Use [New], and call Run while the Cluster is used.
+// Cluster manages the function pods of a namespace. [New] creates a Cluster, which works while [Cluster.Run] runs.
 type Cluster struct {
 	config  Config
 	log     *slog.Logger
@@ -144,9 +141,8 @@ func (c *Cluster) Obstacle() error {
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
 // Run watches function pods, passes their states to send, and carries out the pools' actions, until ctx is
-// cancelled. Events about the same pod are sent in order. send may block.
-//
-// Run also collects garbage: it deletes Services without a pod, and creates the missing Services of pods.
+// cancelled. It also deletes Services without a pod, and creates the missing Services of pods. Events about the
+// same pod are sent in order. send may block.
 func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	handled, err := c.registerHandlers(send)
@@ -168,8 +164,8 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// registerHandlers registers the informers' event handlers, which pass the states of pods to send. The returned
-// checkers are done once the handlers have received all objects that existed at the start.
+// registerHandlers registers the informers' event handlers, which pass the states of pods to the function send. The
+// returned checkers are done once the handlers have received all objects that existed at the start.
 func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },

@@ -21,10 +21,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Launching chooses the launcher of function pods: an image volume or an init container that adds the wrapper
-// server to the pod. It chooses image volumes if the API server's version supports them. It switches to init
-// containers when a pod shows that its node does not support image volumes. A change applies to new pods only. A
-// nil Launching does nothing. Use [NewLaunching].
+// Launching chooses how the wrapper server is added to function pods: by an image volume if the API server's
+// version supports it, otherwise by an init container. It switches to init containers if a node cannot mount an
+// image. A change applies to new pods only. A nil Launching does nothing.
 type Launching struct {
 	version func(context.Context) (version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
@@ -35,7 +34,7 @@ type Launching struct {
 	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a Launching for a cluster. It calls use with each launcher that it chooses.
+// NewLaunching returns a Launching for a cluster. It calls the function use with each launcher that it chooses.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	ask := func(ctx context.Context) (found version.Info, err error) {
 		answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
@@ -48,11 +47,11 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 }
 
 // versionTimeout is the timeout of the request for the API server's version. It is short, because new pods wait for
-// the first response or failure. After a failure, pods use init containers, and work as well.
+// the first attempt. If the attempt fails, new pods use init containers, which always work.
 const versionTimeout = time.Second
 
 // Run requests the API server's version until the API server responds, and then chooses the launcher. From the
-// first failed request until the response, new pods use init containers, which work on every version.
+// first failed request until then, new pods use init containers, which work with every version.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -74,8 +73,8 @@ func (l *Launching) Run(ctx context.Context) error {
 	return nil
 }
 
-// applyLauncher calls use with a launcher. It does nothing if a node was unable to mount an image, because new pods
-// must then keep using init containers.
+// applyLauncher makes a launcher the launcher of new pods. It does nothing if a node was unable to mount an image:
+// then new pods must keep using init containers.
 func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +108,7 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 }
 
 // classifyLaunchFailure returns a pod's problem. If the pod's image volume failed, it changes the problem's kind
-// from Fatal to Lost, because the next pod uses an init container and may work. The failed pod may be another
-// replica's pod, and may fail before this replica knows the API server's version.
+// from Fatal to Lost, because the next pod uses an init container and may work.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem

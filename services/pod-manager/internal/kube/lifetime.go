@@ -85,11 +85,10 @@ func (c *Cluster) Delete(action pool.Delete) {
 // ownsImage reports whether this replica currently owns an image's function.
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace limits the grace period, in seconds, of the deletion of a pod that has not run yet. The kernel
-// drops signals to the first process of a container until the process has registered a handler. So a pod that is
-// deleted during its start may miss the stop signal and live for its whole grace period, which is longer than the
-// longest evaluation. startingGrace is not shorter, because another replica may already use the pod for
-// evaluations.
+// startingGrace limits the grace period, in seconds, of deleting a pod that has not run yet. Such a pod may miss
+// the stop signal, because the kernel drops signals to a container's first process until the process has registered
+// a handler. It would then live for its whole grace period, which is longer than the longest evaluation. The limit
+// is not lower, because another replica may already use the pod.
 const startingGrace = 30
 
 // shortGracePeriod returns startingGrace for a pod that has not run yet and has a longer grace period. For other

@@ -13,11 +13,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the pod's name
-// and id, because the pools must not use this id for new pods.
+// sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the name and
+// id, because new pods must not use this id.
 //
-// The informers of pods and Services and the responses to actions cause updates concurrently. So each update is
-// built from the newest state, under a lock. Otherwise an older update could follow a newer update.
+// sendPod is called concurrently, for instance by the informers of pods and Services. So it reads the newest state
+// under a lock. Otherwise the pools could receive an old state after a new state.
 func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()

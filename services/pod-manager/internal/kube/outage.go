@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// outage tracks the failed requests of an informer. It counts each failure, and logs the first failure, a reminder
-// per reportInterval, and the recovery.
+// outage tracks the failed requests of an informer. It counts all failures. It logs the first failure, a reminder
+// every 5 minutes (reportInterval), and the recovery.
 type outage struct {
 	resource string // resource that the informer lists
 	log      *slog.Logger

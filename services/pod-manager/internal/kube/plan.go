@@ -17,7 +17,7 @@ type garbage struct {
 }
 
 // Pods and Services are created concurrently, and informers receive them one after another. So a pod or Service
-// counts as garbage only if it still lacks its counterpart after a minimum age.
+// without its counterpart is garbage only if it has reached a minimum age.
 const (
 	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute

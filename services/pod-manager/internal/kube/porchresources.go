@@ -70,7 +70,7 @@ type PorchResources struct {
 }
 
 // NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It calls
-// use with each new template of function pods. The template is logged as applied when use returns.
+// the function use with each new template of function pods, and then logs the template as applied.
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
@@ -181,9 +181,9 @@ const (
 	maxDenied = 10 * time.Minute
 )
 
-// watch runs an informer for the objects of a resource, and calls use with the informer. If the right to watch is
-// missing, it tries again later and calls use again. Until then, the settings from these objects stay unchanged. It
-// returns nil when ctx is cancelled, or an error when the resource does not exist.
+// watch runs an informer for the objects of a resource, and passes it to the function use. If the right to watch is
+// missing, it retries later; until then, the settings from these objects stay unchanged. It returns nil when ctx is
+// cancelled, or an error if the resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -209,8 +209,7 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// watchOnce calls use with a running informer until the watch ends. It returns the error with which the watch
-// ended.
+// watchOnce runs an informer and passes it to the function use. It returns the error that ended the watch.
 func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {

@@ -22,22 +22,21 @@ const (
 // task is an operation on a pod or its Service in the Kubernetes API. It passes the resulting events to send.
 type task func(ctx context.Context, send func(pool.Event))
 
-// tasks runs the tasks of the same id in order, and the tasks of different ids concurrently. An id is the name of a
-// pod's Service. The order matters because a pod and its successor share an id, and therefore a Service. The
-// predecessor's Service must not be deleted after the successor's creation has found it.
+// tasks runs the tasks with the same id in order, and all other tasks concurrently. An id is the name of a pod's
+// Service. A pod and its successor share the Service, so the order matters: the Service must not be deleted for the
+// predecessor after the successor's creation has found it.
 //
 // Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
 // collection are background tasks.
 //
-// The number of queued tasks is bounded by the number of pods. Each pod causes at most one creation, one deletion,
-// one extension (see [Cluster.Extend]), and two tasks of garbage collection per scan. There is at most one
-// deletion, because the pools wait for its result.
+// The queue is bounded by the number of pods. For each pod, at most one creation, one deletion, one extension (see
+// [Cluster.Extend]) and, per scan, two tasks of garbage collection are queued.
 type tasks struct {
 	wake chan struct{} // has capacity 1
 
 	mu    sync.Mutex
 	lines map[string]*line // by id; an id is missing if none of its tasks waits or runs
-	// urgent and later contain the ids that have waiting tasks, by priority. An id may be in both.
+	// urgent and later contain the ids with waiting urgent tasks and background tasks. An id may be in both.
 	urgent, later         []string
 	running, runningLater int
 }

@@ -163,10 +163,10 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run watches the ConfigMap until ctx is cancelled, and calls notify with each template, including the first
-// template. The template is logged as applied when notify returns. If the ConfigMap is invalid or deleted, Run logs
-// this and keeps the current template. Porch's published Role permits to list the ConfigMap but not to watch it.
-// With this Role, changes arrive within about half a minute.
+// Run watches the ConfigMap until ctx is cancelled. It calls notify with each template, including the first
+// template, and then logs the template as applied. If the ConfigMap is invalid or deleted, Run logs this and keeps
+// the current template. Porch's published Role permits only to list the ConfigMap. With this Role, changes arrive
+// within about half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
