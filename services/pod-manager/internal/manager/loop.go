@@ -19,13 +19,13 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks up an image in the background. When the result is available, the loop calls found.
+	// lookUpImage looks up an image in the background. The loop then calls the function found with the result.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images maps functions with pools to the properties of their images, for building further pods.
+	// images maps functions with pools to the properties of their images, from which new pods are built.
 	images map[pool.Function]podspec.Function
-	// lookups maps an image to the number of leases that wait for the image's lookup.
+	// lookups maps an image to the number of leases that wait for the lookup of the image's digest.
 	lookups map[string]int32
 	// listedPods maps images to their configured minimum numbers of pods. It is the result of [Settings.listedPods]
 	// for the current settings.
@@ -139,8 +139,8 @@ func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	}
 }
 
-// countPods stores the numbers of pods for the metrics. Every forgetTicks ticks, it removes images from memory
-// whose functions have neither a pool nor a minimum number of pods.
+// countPods stores the numbers of pods for the metrics. Once per forgetTicks, it removes from memory the images of
+// functions with neither a pool nor a minimum number of pods.
 func (l *loop) countPods() {
 	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
 	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {

@@ -53,15 +53,15 @@ type Config struct {
 	Prober  Prober
 	// Synced closes once the pools have received all pods that exist in Kubernetes. Requests for leases wait for it.
 	Synced <-chan struct{}
-	// Obstacle returns the error that currently prevents Synced from closing, or nil. Leases fail at once with an
-	// error of class [fault.Precondition], because it lasts until a user changes something.
+	// Obstacle returns the error that currently prevents Synced from closing, or nil. An error of class
+	// [fault.Precondition] makes leases fail at once, because only a user can remove the cause.
 	Obstacle func() error
 	// OwnerOf returns the address of the replica that owns an image's function. The address is empty if this replica
 	// is the owner. If OwnerOf is nil, this replica owns all functions.
 	OwnerOf func(image string) string
-	// StandDown is called with a reason when this replica cannot manage pods. It makes this replica own no functions,
-	// as long as other replicas can own them. A call with an empty reason ends this. StandDown must not block. It is
-	// nil if there are no other replicas.
+	// StandDown makes this replica own no functions, as long as other replicas can own them. The manager passes a
+	// reason if function pods do not answer, and an empty reason when they answer again. StandDown must not block. It
+	// is nil if there are no other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings
@@ -76,7 +76,7 @@ type Config struct {
 	Meter metric.Meter
 }
 
-// Manager implements [lease.Manager]. Use [New], and call Run while the Manager is used.
+// Manager implements [lease.Manager]. [New] creates a Manager, which works while [Manager.Run] runs.
 type Manager struct {
 	*Inbox
 	config  Config

@@ -95,8 +95,8 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the images that have a minimum number of pods. It removes the minimum from functions whose
-// images are no longer listed.
+// listedImages returns the images that have a minimum number of pods. If an image no longer has a minimum, it
+// removes the minimum from the image's function.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -107,7 +107,7 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods applies the minimum number of pods of a listed image to its current function, after a lookup of the
+// keepPods makes an image's minimum number of pods the minimum of its current function, after a lookup of the
 // image. If the image's tag moved to a new digest, it removes the minimum from the former function.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
@@ -123,8 +123,8 @@ func (l *loop) keepPods(image string, what podspec.Function) {
 	l.setMinimum(f)
 }
 
-// setMinimum passes a function's minimum number of pods to the pools. If several listed images refer to the
-// function, the largest minimum counts. If no listed image refers to it, the minimum is 0.
+// setMinimum passes a function's minimum number of pods to the pools. If several images refer to the function, the
+// largest minimum counts. If none does, the minimum is 0.
 func (l *loop) setMinimum(f pool.Function) {
 	pods := 0
 	for image, other := range l.minimum {

@@ -22,8 +22,7 @@ type Settings struct {
 	TLS *podspec.TLS
 	// Builder builds pods.
 	Builder podspec.Builder
-	// Pools is the configuration of the pools. poolConfig completes it with limits, names and the template's version
-	// from the other fields.
+	// Pools is the configuration of the pools. poolConfig adds limits, names and the template's version.
 	Pools pool.Config
 	// Defaults contains the limits of functions that do not set their own limits.
 	Defaults pool.Limits
@@ -38,8 +37,8 @@ type Settings struct {
 	MinPods int
 }
 
-// listedPods returns the listed images with their minimum numbers of pods. An image is listed if its settings in
-// Functions or Configs result in a minimum above zero.
+// listedPods returns the images whose settings in Functions or Configs result in a minimum number of pods above
+// zero, and these minimums.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {

@@ -75,8 +75,7 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp adds more to the number of leases that wait for the lookup of an image. more is negative when the lookup
-// ends.
+// lookUp changes the number of leases that wait for the lookup of an image. more is negative when a lookup ends.
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

@@ -50,9 +50,8 @@ func readMember(lease *coordinationv1.Lease) Member {
 	}
 }
 
-// renewLease creates or updates this replica's Lease. It first reads the Lease in two cases: at the start, because
-// a former process of this replica may have left a Lease, and after a failed request, because that request may have
-// succeeded nevertheless.
+// renewLease creates or updates this replica's Lease. At the start and after a failed request, it first reads the
+// Lease, because an earlier process of this replica or the failed request may have written it.
 func (k *Keeper) renewLease(ctx context.Context) error {
 	sent := k.config.Now()
 	last := k.last

@@ -2,11 +2,10 @@
 
 // Package membership tracks the replicas of the pod-manager, so that each function has an owner.
 //
-// Each replica renews its own Lease every 3 seconds and then lists the Leases of its peers. A replica considers a
-// peer alive while the peer's Lease keeps changing. A replica that fails to renew its Lease stands down (gives up
-// its functions) at about the time when its peers declare it dead. For seconds, replicas may disagree about which
-// peers are alive, so two replicas may own the same function. This is harmless, because both choose the same names
-// for new pods, and deleted pods complete their evaluations.
+// Each replica renews its own Lease every 3 seconds and then lists its peers' Leases. A peer counts as alive while
+// its Lease keeps changing. A replica that fails to renew its Lease gives up its functions (stands down) at about
+// the time when its peers declare it dead. Replicas may disagree for seconds, so that two replicas own the same
+// function. This is harmless: both choose the same names for new pods, and deleted pods complete their evaluations.
 //
 // The files view and owners contain only pure functions; Keeper calls the Kubernetes API.
 package membership
@@ -60,8 +59,8 @@ type Config struct {
 	Meter   metric.Meter
 }
 
-// Keeper renews this replica's Lease, and tracks the other living replicas (its peers). Use [New], and call Run
-// while the Keeper is used.
+// Keeper renews this replica's Lease, and tracks the other living replicas (its peers). [New] creates a Keeper,
+// which works while [Keeper.Run] runs.
 type Keeper struct {
 	config Config
 	wake   chan struct{} // capacity 1
@@ -105,8 +104,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		next := k.delayAfter(err)
 		next += time.Duration(rand.Int64N(int64(next) / 10)) //nolint:gosec // it only spreads the load
-		// The delay is measured from the beginning of the cycle, because a cycle takes long if the Kubernetes API is
-		// slow.
+		// The delay counts from the start of this renewal, which takes long if the Kubernetes API is slow.
 		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
 		case <-timer.C:
@@ -200,9 +198,9 @@ func (k *Keeper) hasJoined() bool {
 	}
 }
 
-// Joined returns a channel that closes when this replica has written its Lease and listed its peers, or runs
-// without membership. Changed has been called by then. The channel closes after at most aliveFor and a cycle, even
-// if the Kubernetes API does not respond.
+// Joined returns a channel that closes once this replica has written its Lease, listed its peers and called
+// Changed, or runs without membership. It closes after at most aliveFor plus cycleTimeout, even if the Kubernetes
+// API is down.
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
 // StandDown makes this replica own no functions, for a reason that users see. An empty reason permits this replica
@@ -233,8 +231,8 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// notRenewed is the reason of a replica that owns no functions because it failed to renew its Lease, so that its
-// peers believe that it is dead.
+// notRenewed is the reason that this replica owns no functions after it failed to renew its Lease for so long that
+// its peers believe that it is dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
 // Owners returns the current owners of functions. Before the first list of Leases, or if the rights to list them

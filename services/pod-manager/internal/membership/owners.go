@@ -22,8 +22,8 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas that have not stood down. If all replicas stood down,
-// it divides the functions among all, because otherwise nobody would delete pods. self is this replica.
+// newOwners divides the functions among the living replicas that may own functions. If there is no such replica, it
+// divides them among all, because otherwise nobody would delete pods. self is this replica.
 func newOwners(self Member, others []Member) Owners {
 	all := slices.Concat(others, []Member{self})
 	o := Owners{self: self.Name, shared: true, alive: len(all)}

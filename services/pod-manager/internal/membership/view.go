@@ -32,9 +32,9 @@ type Member struct {
 // ownershipKey returns the key of the replica for the hash function that assigns functions to replicas.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// view contains the Leases of the last list. It is immutable and reads no clock: the age of a Lease is computed
-// from the times that callers pass to observe, never from a peer's timestamps. Ages count only until the last list,
-// because a failed list is no evidence that peers are silent.
+// view contains the Leases of the last list. It is immutable and reads no clock: a Lease's age is computed from the
+// times that callers pass to observe, never from a peer's timestamps. Leases do not age while lists fail, because
+// their replicas may be alive.
 type view struct {
 	leases []agedLease
 	at     time.Time // time of the last list, or zero before the first list
@@ -61,7 +61,7 @@ func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	return next
 }
 
-// aliveMembers returns the living replicas except the replica with the name without, sorted by name.
+// aliveMembers returns the living replicas, sorted by name, except the replica whose name is in without.
 func (v view) aliveMembers(without string) []Member {
 	var alive []Member
 	for _, seen := range v.leases {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// silenceTimeout is the time after which a pod that does not answer probes is drained. It is also the minimum time
-	// between two samples (probes of a few serving pods). The prober reports a pod as silent after two seconds.
+	// silenceTimeout is the time from the prober's report that a pod is silent (2 s without an answer) until the pod
+	// is drained. It is also the minimum time between two samples (probes of a few serving pods).
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the time between two samples (probes of a few serving pods) while all pods answer.
 	sampleInterval = 5 * time.Second
@@ -142,9 +142,9 @@ func (m *Machine) setLost(s *step, unheard int) {
 	}
 }
 
-// confirmsSilence reports whether a draining pod may be deleted. It returns true for pods that were not drained
-// because of silence. A silent pod may be deleted if Kubernetes no longer reports it as ready. It may also be
-// deleted if it remained silent for silenceTimeout after another pod answered a later probe. The timeout is
+// confirmsSilence reports whether a draining pod may be deleted. A pod that was drained because it did not answer
+// may be healthy and this replica disconnected. Such a pod may be deleted if Kubernetes no longer reports it as
+// ready, or if it stays silent for silenceTimeout after another pod answered a later probe. The timeout is
 // necessary because pods do not answer all at once when a network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal

@@ -73,10 +73,10 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle makes room for the pools in line while the ResourceQuota is used up. For each of these pools, it drains
-// an idle pod: first pods of functions that this replica owns, then pods of other functions. Pods that are already
-// being removed make room for the first pools in line. If no pod is idle, the callers of a pool without a pod are
-// redirected to other replicas, because each replica knows best which of its own pods are idle.
+// evictIdle makes room for the pools in line while the ResourceQuota is used up: it drains an idle pod for each
+// pool, first pods of functions that this replica owns. Pods that are already being removed make room for the first
+// pools in line. If no pod is idle, callers of a pool without a pod are redirected to other replicas, because each
+// replica knows best which of its own pods are idle.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -107,9 +107,8 @@ func (m *Machine) countLeaving(now time.Time) int {
 }
 
 // idlePods returns idle pods, least recently used first. If owned is true, these are pods of functions that this
-// replica owns, otherwise pods of all other functions. A replica that uses a pod extends the pod's expiry once per
-// extensionInterval. So a pod is unused if no other replica has extended its expiry for longer than
-// extensionInterval.
+// replica owns, otherwise pods of all other functions. Replicas extend the expiries of pods in use once per
+// extensionInterval. So another replica does not use a pod if it has not extended the pod's expiry for longer.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {

@@ -14,8 +14,7 @@ import (
 type health struct {
 	probedAddress string // address of the open probe; it is empty if no probe is open
 	probeNumber   uint64 // number of the last probe
-	// checkedEarly is true if the check of the pod began for another reason than a lease that reported the pod as
-	// broken.
+	// checkedEarly is true if the check of the pod began before a lease reported the pod as broken.
 	checkedEarly  bool
 	reportedReady bool // true if Kubernetes reported the pod as ready before
 }
@@ -98,14 +97,14 @@ func (p *pod) restart(now time.Time) {
 }
 
 // awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, the
-// kubelet may need longer than the check of the pod, so this lasts until the pod is gone.
+// report may arrive after the check of the pod, so it is possible until the pod is gone.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
-// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. It is unscheduled for a
-// pod without a node, because an autoscaler may need minutes to add a node. It is short for other problems, such as
-// an unavailable registry.
+// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. For a pod without a
+// node, it is the parameter unscheduled, because an autoscaler may need minutes to add a node. For other problems,
+// such as an unavailable registry, it is at most 2 seconds.
 func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	if p.observed.Phase == PhaseScheduling {
 		return unscheduled

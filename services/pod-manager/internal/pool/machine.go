@@ -11,8 +11,7 @@ import (
 // Machine decides about the pods and leases of all functions. Use [New]. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// since is the moment when the current template arrived. Until the template changes, it is the start of this
-	// replica.
+	// since is the moment when the current template arrived, or this replica's start if the template has not changed.
 	since moment
 	// pools is sorted by creation, so that the same events always lead to the same actions.
 	pools        []*pool
@@ -49,8 +48,7 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s.event++
 	s.actions = nil
 	event.applyTo(m)
-	// Reconciling a pool may require that another pool is reconciled, for instance the next pool that waits for
-	// capacity.
+	// Reconciling a pool may mark another pool as dirty, for instance the next pool that waits for capacity.
 	for p := m.nextPool(); p != nil; p = m.nextPool() {
 		m.reconcile(s, p)
 	}
@@ -163,8 +161,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// A lease that waits for capacity is rejected after the time in which a pod must become ready. In this case,
-	// Kubernetes does not delete draining pods, or too many pools need a pod.
+	// A lease is rejected if it waits for capacity longer than a pod may need to become ready. Then Kubernetes does
+	// not delete draining pods, or too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {

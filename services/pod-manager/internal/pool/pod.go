@@ -47,9 +47,8 @@ const (
 // usable reports whether a pod in this state accepts leases now or may accept them later.
 func (s state) usable() bool { return s <= checking }
 
-// stage maps states that share a start time to the first of these states. Creating and starting share a start time,
-// because the ready timeout begins with the creation. Draining and deleting share a start time, because a pod is
-// leaving since it was drained.
+// stage returns creating for starting, because the ready timeout begins with the creation. It returns draining for
+// deleting, because a pod has been leaving since it was drained. It returns all other states unchanged.
 func (s state) stage() state {
 	switch s {
 	case starting:
@@ -254,7 +253,7 @@ type expiry struct {
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
 // mergeAnnotation updates the expiry from the pod's annotation, because another replica may have extended it.
-// annotation is zero if the pod has no annotation. The next scan writes it.
+// annotation is zero if the pod has no annotation; the next scan then writes the expiry.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation

@@ -3,9 +3,8 @@
 // Package pool decides which function pods exist and which leases they get.
 //
 // The package is a state machine: its inputs are events, and its outputs are actions. It performs no I/O, reads no
-// clock, starts no goroutine and uses no Kubernetes client. So a test can simulate all that may happen to pods, and a
-// simulated day takes a second. The caller of a [Machine] uses a single goroutine, carries out the actions in order,
-// and passes their results as events.
+// clock, starts no goroutine and uses no Kubernetes client, so that a test can simulate a day in a second. The caller
+// of a [Machine] uses a single goroutine, carries out the actions in order, and passes their results as events.
 //
 // Files, in reading order. A file uses only files before it, with few exceptions (see arrows_test.go):
 //   - config, event and action define the inputs and outputs;
@@ -34,8 +33,7 @@
 //	deleting         draining  the deletion failed
 //	any              gone      the pod no longer exists in Kubernetes
 //
-// The states creating, starting, ready and checking are called usable, because a pod in these states accepts leases now
-// or later.
+// The states creating, starting, ready and checking are called usable: their pods accept leases now or later.
 package pool
 
 import (
@@ -282,13 +280,11 @@ func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// isOutdated reports whether a pod must be replaced, because it was built from another template or other settings
-// than the current version.
+// isOutdated reports whether a pod must be replaced, because its template or settings are outdated.
 //
-// Versions are not ordered, and replicas with different versions may run for hours. With membership, the version of
-// the function's owner counts. Without membership, each replica owns all functions. If each replica then replaced
-// the pods of all other versions, callers would get a series of cold starts. So without membership, only pods that
-// are older than this replica's version are outdated.
+// Replicas with different, unordered versions may run for hours. With membership, the version of the function's
+// owner counts. Without membership, each replica owns all functions, and replicas that replaced each other's pods
+// would cause a series of cold starts. So only pods that are older than this replica's version are outdated then.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -415,8 +411,8 @@ func (x *podIndex) countID(id string, n int) {
 	}
 }
 
-// freeSlot returns the lowest slot of a pool whose pod name and id are unused, and the name. Names and ids are used
-// by draining and deleting pods, pods of other functions and pods of other function runners. freeSlot checks both,
+// freeSlot returns the lowest free slot of a pool, and the name for a pod in this slot. In a free slot, no pod of
+// any function or function runner uses the name or the id, even while it is being deleted. freeSlot checks both,
 // because the id in the label of an adopted pod may contradict the pod's name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {

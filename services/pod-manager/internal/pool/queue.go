@@ -251,8 +251,8 @@ const (
 	// maxOutOfMemoryPods is the number of pods that must run out of memory before their evaluation is rejected. It is
 	// more than one, because the first pod may have run out of memory because of another evaluation.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is the time for which a lease waits for the kubelet's reports about the pods that failed during
-	// the caller's earlier attempts. The check of a pod may need as long, whereas the kubelet needs only a second.
+	// verdictTimeout is the time for which a lease waits for the kubelet's reports about pods that failed during the
+	// caller's earlier attempts. The kubelet needs only a second, but the check of a pod may need all this time.
 	verdictTimeout = 2 * checkTimeout
 )
 
@@ -302,9 +302,8 @@ func (t *leaseTable) ranOutOfMemory(pod string) bool {
 	return ran
 }
 
-// checkAvoided checks the pods that failed during the caller's earlier attempts and are still ready. Such pods
-// exist because a new request often arrives before the caller's report about its last lease, and before the
-// kubelet's report.
+// checkAvoided probes the pods that failed during the caller's earlier attempts and still count as ready. This is
+// common, because a new request often arrives before the caller's and the kubelet's reports about the failure.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {
