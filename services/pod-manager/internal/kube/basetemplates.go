@@ -13,8 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Names of the PodTemplate and ServiceTemplate objects in which Porch stores its templates for function pods and
-// their Services.
+// Names of the PodTemplate and ServiceTemplate objects in which Porch stores its templates for function pods.
 const (
 	basePodTemplate     = "base-pod-template"
 	baseServiceTemplate = "base-service-template"

@@ -32,8 +32,7 @@ func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// createWorkload waits for a pod template, creates a pod and its Service, and sends the results as events to the
-// pools.
+// createWorkload waits for a pod template, creates a pod and its Service, and sends the results to the pools.
 func (c *Cluster) createWorkload(
 	ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event),
 ) error {
@@ -58,8 +57,7 @@ func (c *Cluster) createWorkload(
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is the result of creating a pod and its Service. podNew and serviceNew are false if the object existed
-// already.
+// creation is the result of creating a pod and its Service. podNew and serviceNew are false if these existed.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool
@@ -178,8 +176,7 @@ func markConflicts(err error) error {
 // this error, because its reason, Forbidden, is also the reason of other refusals.
 const quotaMessage = "exceeded quota"
 
-// creationProblem converts the error of a failed creation into the problem that the pool reports to callers that
-// wait for a pod.
+// creationProblem converts the error of a failed creation into the problem that waiting callers get from the pool.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
 		// The token is invalid if this replica's pod was deleted with force. Other replicas' tokens are still valid.

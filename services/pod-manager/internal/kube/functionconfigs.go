@@ -38,8 +38,7 @@ type FunctionConfigsConfig struct {
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
-	// dirty signals that all objects must be applied again. Its capacity is 1, so that a signal is never lost and
-	// senders do not block.
+	// dirty signals that all objects must be applied again. Its capacity is 1: senders never block or lose a signal.
 	dirty chan struct{}
 	// statuses is the queue of the names of FunctionConfig objects with a status that may be out of date.
 	statuses workqueue.TypedRateLimitingInterface[string]
@@ -57,8 +56,7 @@ type FunctionConfigs struct {
 	denied time.Time
 }
 
-// functionConfigSnapshot contains the decoded FunctionConfig objects and the settings that are compiled from them.
-// It is immutable.
+// functionConfigSnapshot is immutable. It contains FunctionConfig objects and the settings compiled from them.
 type functionConfigSnapshot struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
@@ -186,8 +184,7 @@ func (f *FunctionConfigs) startWriters(
 // gather is the delay between a change and its application, so that changes within this time are applied together.
 const gather = 20 * time.Millisecond
 
-// awaitChange waits for a change of the objects, and then for the delay gather. It returns false if ctx is
-// cancelled.
+// awaitChange waits for a change of the objects and then for the time gather. It returns false if ctx is cancelled.
 func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	select {
 	case <-f.dirty:
@@ -230,8 +227,7 @@ func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructu
 	}
 }
 
-// logChange logs the problems of FunctionConfig objects that are new since the previous snapshot (before), and a
-// summary.
+// logChange logs a summary, and the problems of FunctionConfig objects that the previous snapshot (before) lacks.
 func (f *FunctionConfigs) logChange(ctx context.Context, before, now *functionConfigSnapshot) {
 	problems := 0
 	for name := range now.configs {

@@ -75,8 +75,7 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError joins problems to the error text of a status, of at most maxStatusError bytes. Without problems, the
-// text is empty.
+// statusError joins problems to an error text of at most maxStatusError bytes. It returns "" without problems.
 func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""
@@ -155,8 +154,7 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// pauseWrites stops all writes of statuses for maxStatusRetry, because the API server denied a write. It logs only
-// the first denial.
+// pauseWrites stops writing statuses for maxStatusRetry after the API server denied it. It logs the first denial.
 func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

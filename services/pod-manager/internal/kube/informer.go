@@ -54,8 +54,7 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because the informer's outage
-// logs the failures.
+// runInformer runs an informer until ctx is cancelled, without client-go's log, because its outage logs failures.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }

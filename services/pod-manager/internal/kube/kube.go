@@ -41,8 +41,7 @@ type Config struct {
 	Builder podspec.Builder
 	// Templates provides the template for new pods and for Services that must be created again.
 	Templates *Templates
-	// ScanInterval is the interval of garbage collection, which deletes Services without a pod and creates missing
-	// Services.
+	// ScanInterval is the interval of scans for Services without a pod, which are deleted, and for missing Services.
 	ScanInterval time.Duration
 	// Launching chooses the mechanism that adds the wrapper server to pods: an image volume if the nodes support it,
 	// else an init container. It is nil if a setting determines the choice.
@@ -50,8 +49,7 @@ type Config struct {
 	// Owns reports whether this replica currently owns the function of an image, and so may delete its pods. Garbage
 	// collection calls Owns with the id of a Service instead of an image. It is nil if this replica owns everything.
 	Owns func(image string) bool
-	// Clock converts between this machine's clock and the API server's clock. Times in pods use the API server's
-	// clock.
+	// Clock converts between this machine's clock and the API server's clock, which is used for times in pods.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }
@@ -68,8 +66,7 @@ type Cluster struct {
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
-	// sending is locked while a pod's state is read and sent to the pools, so that the pools never receive an older
-	// state after a newer state.
+	// sending is locked while a pod's state is read and sent to the pools, so that they receive all states in order.
 	sending sync.Mutex
 	// deleting contains the UIDs of pods that this process is deleting together with their Services. Garbage
 	// collection does not create missing Services of these pods.
@@ -78,8 +75,7 @@ type Cluster struct {
 	extensions sync.Map
 }
 
-// byID is the name of the informer's index of pods by id. A pod's id is the value of its id label and the name of
-// its Service.
+// byID names the informer's index of pods by id, which is the value of a pod's id label and its Service's name.
 const byID = "id"
 
 // New returns a Cluster. It sends no requests before [Cluster.Run].
@@ -116,8 +112,7 @@ func (c *Cluster) servicesClient() typed.ServiceInterface {
 	return c.config.Client.CoreV1().Services(c.config.Namespace)
 }
 
-// newOutage returns an outage, which records and logs an informer's failures, and adds it to c.outages. what names
-// the informer's objects.
+// newOutage returns an outage that logs an informer's failures, and adds it to c.outages. what names the objects.
 func (c *Cluster) newOutage(what string) *outage {
 	o := &outage{resource: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)
@@ -183,8 +178,7 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 		return []cache.DoneChecker{pods.HasSyncedChecker()}, nil
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A pod's address depends on its Service, so the pod's state is sent again when the Service appears or
-		// disappears.
+		// A pod's address depends on its Service, so the Service's changes cause the pod's state to be sent again.
 		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deletedObject[*corev1.Service](object); service != nil {
@@ -199,8 +193,7 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 	return []cache.DoneChecker{pods.HasSyncedChecker(), services.HasSyncedChecker()}, nil
 }
 
-// deletedObject returns the deleted object of an informer's deletion event. It is nil if the event does not contain
-// the object.
+// deletedObject returns the object of an informer's deletion event. It is nil if the event lacks the object.
 func deletedObject[T any](object any) T {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

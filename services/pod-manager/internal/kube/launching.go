@@ -86,8 +86,7 @@ func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 // firstMinor is the first minor version of Kubernetes that supports image volumes, unless feature gates disable them.
 const firstMinor = 35
 
-// supportedLauncher requests the API server's version. It returns ImageVolume if the version supports image
-// volumes, else InitContainer.
+// supportedLauncher returns ImageVolume if the API server's version supports image volumes, else InitContainer.
 func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
@@ -125,8 +124,7 @@ func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem)
 	return problem
 }
 
-// fallBack switches new pods to init containers after an image volume failed, and logs the kubelet's reason.
-// Callers must hold the lock.
+// fallBack switches new pods to init containers, and logs why an image volume failed. Callers must hold the lock.
 func (l *Launching) fallBack(reason string) {
 	if l.failed {
 		return

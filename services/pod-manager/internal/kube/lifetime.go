@@ -20,8 +20,7 @@ import (
 )
 
 // Extend writes a pod's new expiry into the pod's annotation, in the background. Extensions wait while the
-// Kubernetes API is unavailable. A later call for the same pod replaces the waiting extension, so that at most one
-// extension per pod waits.
+// Kubernetes API is unavailable. A later call for the same pod replaces the waiting extension.
 func (c *Cluster) Extend(action pool.Extend) {
 	if _, waits := c.extensions.Swap(action.Name, action); waits {
 		return
@@ -103,8 +102,7 @@ func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(startingGrace))
 }
 
-// hasRun reports whether a container runs or has run, according to the informer's status. The status may be a
-// moment old.
+// hasRun reports whether a container runs or has run, according to the informer, which may be a moment behind.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
@@ -136,8 +134,7 @@ func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID)
 	c.removeService(ctx, id, metav1.DeleteOptions{})
 }
 
-// removeService deletes a Service. It succeeds if the Service does not exist. Garbage collection retries failed
-// deletions.
+// removeService deletes a Service, if the Service exists. Garbage collection retries failed deletions.
 func (c *Cluster) removeService(ctx context.Context, id string, options metav1.DeleteOptions) {
 	err := kubeclient.Retry(ctx, func(ctx context.Context) error {
 		return c.servicesClient().Delete(ctx, id, options)

@@ -59,8 +59,7 @@ func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
 	}
 }
 
-// latestState returns the informer's version of a pod. If the informer does not contain the pod, it returns pod
-// itself.
+// latestState returns the informer's version of a pod, or the pod itself if the informer does not contain it.
 func (c *Cluster) latestState(pod *corev1.Pod) *corev1.Pod {
 	if known := c.podByName(pod.Name); known != nil && known.UID == pod.UID {
 		return known
@@ -90,7 +89,7 @@ func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, true
 	}
 	o.Address = hostPort(id + "." + c.config.Namespace + serviceDomain)
-	// Probes use the Service's IP address instead of its new DNS name, because DNS resolvers cache a failed lookup for
+	// Probes use the Service's IP address instead of its DNS name, because resolvers cache a failed lookup for
 	// seconds.
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		o.HealthAddress = hostPort(ip)
@@ -109,8 +108,7 @@ func (c *Cluster) podByName(name string) *corev1.Pod {
 	return lookUp[*corev1.Pod](c.pods, c.config.Namespace, name)
 }
 
-// serviceByID returns the Service of the pod with this id from the informer, or nil if the informer does not
-// contain it.
+// serviceByID returns the Service of the pod with this id. It is nil if the informer does not contain the Service.
 func (c *Cluster) serviceByID(id string) *corev1.Service {
 	return lookUp[*corev1.Service](c.services, c.config.Namespace, id)
 }

@@ -64,7 +64,7 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records whether the last list request succeeded. If it did, the informer can poll even if watches are
+// recordList records whether the last list request succeeded. If so, the informer can poll if watches are
 // forbidden.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
@@ -94,8 +94,7 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// logMissingWatch logs once that the right to watch the objects is missing. The informer then polls by list
-// requests.
+// logMissingWatch logs once that the right to watch the objects is missing and that the informer polls by lists.
 func (o *outage) logMissingWatch(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -151,8 +151,7 @@ func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVer
 	return served
 }
 
-// followAll runs the followers of the served resources. It returns when the API server no longer serves a resource,
-// or when ctx is cancelled.
+// followAll runs the followers of the served resources until a resource is no longer served or ctx is cancelled.
 func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
 	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
 	c.mu.Lock()
@@ -175,8 +174,7 @@ func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupV
 }
 
 const (
-	// minDenied and maxDenied limit the delay between two attempts to watch a resource while the right to watch is
-	// missing.
+	// minDenied and maxDenied limit the delay before a resource is watched again while the right to watch is missing.
 	minDenied = time.Minute
 	maxDenied = 10 * time.Minute
 )

@@ -71,8 +71,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// slimStatuses removes images and resources from the statuses of containers, because this program does not use
-// them.
+// slimStatuses removes images and resources, which this program does not use, from the statuses of containers.
 func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	slim := make([]corev1.ContainerStatus, 0, len(statuses))
 	for _, s := range statuses {

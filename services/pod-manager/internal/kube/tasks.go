@@ -120,8 +120,7 @@ func (t *tasks) popID(ids *[]string) (id string, ok bool) {
 	return "", false
 }
 
-// takeTask removes and returns the next task of an id. If no task is left, it returns nil and counts the id as no
-// longer running.
+// takeTask removes and returns an id's next task. If no task is left, it returns nil and the id counts as idle.
 func (t *tasks) takeTask(id string, later bool) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()

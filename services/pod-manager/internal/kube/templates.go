@@ -135,8 +135,7 @@ func (t *Templates) obstacle() error {
 	return fault.New(fault.Unavailable, "the pod template has not been read from the Kubernetes API yet")
 }
 
-// setCause stores the reason that the ConfigMap is unusable. [Templates.Await] returns this error if there is no
-// template yet.
+// setCause stores the reason that the ConfigMap is unusable. Without a template, [Templates.Await] returns it.
 func (t *Templates) setCause(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

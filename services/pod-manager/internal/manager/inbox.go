@@ -53,8 +53,7 @@ func (b *Inbox) postMessage(message func(*loop)) {
 	}
 }
 
-// sendMessage adds a message to the inbox. It returns an error if ctx is done or the manager stops before there is
-// room.
+// sendMessage adds a message to the inbox. It fails if ctx is done or the manager stops before there is room.
 func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	select {
 	case b.messages <- message:

@@ -21,10 +21,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// waiter connects the loop with a caller that waits for a lease. The loop sends reports about the wait, and finally
-// an answer.
+// waiter connects the loop with a caller that waits for a lease. The loop sends reports, and finally an answer.
 type waiter struct {
-	// reports contains the latest unread report. A slow caller misses earlier reports. Its capacity is 1.
+	// reports contains the latest report that the caller has not read. Earlier reports are lost. The capacity is 1.
 	reports  chan pool.Waiting
 	answered chan answer
 }
@@ -32,8 +31,7 @@ type waiter struct {
 // answer is the loop's final answer to a request for a lease: a grant or an error.
 type answer struct {
 	grant pool.Grant
-	// maxTime is the maximum duration of an evaluation that the function's settings allow. It is zero if the settings
-	// contain no limit.
+	// maxTime is the maximum duration of an evaluation in the function's settings. It is zero without a limit.
 	maxTime time.Duration
 	err     error
 }
@@ -85,8 +83,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the loop's answer to a request for a lease. It calls waiting with each report about the
-// wait.
+// awaitAnswer waits for the loop's answer to a request for a lease. It passes each report to the function waiting.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
@@ -117,8 +114,7 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 // slowResolve is the time after which the caller gets a report that its image is still being looked up.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up the digest and properties of an image. If the lookup is slow, it calls waiting with a
-// report.
+// resolveImage looks up an image's digest and properties. If this is slow, it reports to the function waiting.
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manager grants leases on function pods. A lease permits a caller to run an evaluation in a pod. The
-// package passes requests and events to the pools, answers callers, and passes the pools' actions to the cluster
-// and the prober.
+// package passes requests and events to the pools, and the pools' actions to the cluster and the prober.
 package manager
 
 import (
@@ -29,8 +28,7 @@ type Images interface {
 	) (*imageresolverv1.ResolveImageResponse, error)
 }
 
-// Cluster creates, deletes and updates pods in Kubernetes, in the background. It passes the results to
-// [Inbox.Handle].
+// Cluster creates, deletes and updates pods in Kubernetes in the background. It passes results to [Inbox.Handle].
 type Cluster interface {
 	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)
@@ -67,8 +65,7 @@ type Config struct {
 	Settings Settings
 	// Replica is this replica's name, and Namespace the namespace of function pods. Both are only shown to users.
 	Replica, Namespace string
-	// MaxMessageBytes is the maximum size of a pod's requests and responses, in bytes. Callers receive it with each
-	// lease.
+	// MaxMessageBytes is the maximum size of requests and responses in bytes. Callers receive it with each lease.
 	MaxMessageBytes int
 	// Now returns monotonic time.
 	Now   func() time.Time

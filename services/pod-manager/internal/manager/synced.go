@@ -17,8 +17,7 @@ import (
 // Kubernetes API needs longer, the caller is redirected to another replica with a complete list of pods.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval of awaitSync's checks for a new reason for the wait, which is reported to the
-// caller.
+// obstacleInterval is the interval at which awaitSync checks for a new reason for the wait, to report it.
 const obstacleInterval = 500 * time.Millisecond
 
 // awaitSync waits until the pools have received all existing pods. It calls waiting with the reason for the wait.
@@ -57,8 +56,7 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 	}
 }
 
-// ignoreReports discards reports about a wait. It is for callers that do not request a lease, such as a list of
-// pools.
+// ignoreReports discards reports about a wait, for callers that request no lease, such as a list of pools.
 func ignoreReports(*lease.Waiting) {}
 
 // syncTimeoutOf returns the timeout of awaitSync for a caller. It is shorter than the caller's deadline, so that

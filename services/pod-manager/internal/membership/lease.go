@@ -22,13 +22,11 @@ const (
 	// functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	fieldManager        = "krm-function-runner"
-	// prefix is the prefix of the names of replicas' Lease objects. It avoids conflicts with other Leases in the
-	// namespace.
+	// prefix is the prefix of the names of replicas' Leases. It avoids conflicts with other Leases in the namespace.
 	prefix = "fnr-"
 )
 
-// newLease returns the Lease object of a replica. now becomes the renew time, which is only information for users:
-// replicas do not read it.
+// newLease returns the Lease object of a replica. The renew time is only for users: replicas do not read it.
 func newLease(m Member, now time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -122,8 +120,7 @@ func (k *Keeper) deleteLease(ctx context.Context, lease *coordinationv1.Lease) {
 	})
 }
 
-// deleteOwnLease deletes this replica's Lease at the end of Run, unless a later process of this replica has changed
-// it.
+// deleteOwnLease deletes this replica's Lease at the end of Run, unless a later process has changed the Lease.
 func (k *Keeper) deleteOwnLease(ctx context.Context) {
 	if k.last == nil {
 		return

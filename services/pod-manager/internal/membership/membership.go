@@ -89,8 +89,7 @@ func New(config Config) (*Keeper, error) {
 	return k, k.registerMetrics(config.Meter)
 }
 
-// Run renews the Lease until ctx is done. It then deletes the Lease, so that peers take over this replica's functions
-// at once.
+// Run renews the Lease until ctx is done, and then deletes it, so that peers take over the functions at once.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.deleteOwnLease(ctx)
 	k.recordRenewal(k.config.Now())
@@ -149,8 +148,7 @@ func (k *Keeper) delayAfter(err error) time.Duration {
 	return min(rightsInterval<<min(k.denied-1, 10), maxRightsInterval)
 }
 
-// logFailure logs the first of several consecutive failures to renew or list Leases, and the first success after
-// them.
+// logFailure logs the first of consecutive failures to renew or list Leases, and the first success after them.
 func (k *Keeper) logFailure(ctx context.Context, err error) {
 	switch {
 	case err != nil && !k.failed:
@@ -162,8 +160,7 @@ func (k *Keeper) logFailure(ctx context.Context, err error) {
 	k.failed = err != nil
 }
 
-// publishOwners calls Changed if the owners of functions changed, and logs when this replica starts or stops owning
-// functions.
+// publishOwners calls Changed if the owners changed, and logs when this replica starts or stops owning functions.
 func (k *Keeper) publishOwners() {
 	now := k.Owners()
 	k.mu.Lock()

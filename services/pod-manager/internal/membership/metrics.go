@@ -38,8 +38,7 @@ func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	return nil
 }
 
-// stateName returns the value of the label "reason" of the metric fn.replica.owning, such as "member" or
-// "stood_down".
+// stateName returns the label "reason" of the metric fn.replica.owning, such as "member" or "stood_down".
 func (k *Keeper) stateName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 const (
 	// aliveFor is the time for which a replica counts as alive after the last observed change of its Lease.
 	aliveFor = 15 * time.Second
-	// forgetAfter is the time after which a Lease that does not change is deleted, for instance the Lease of a crashed
-	// replica.
+	// forgetAfter is the time after which an unchanged Lease is deleted, such as the Lease of a crashed replica.
 	forgetAfter = time.Hour
 )
 
@@ -46,7 +45,7 @@ type agedLease struct {
 	changed time.Time
 }
 
-// observe returns the view that follows from a list of all Leases. now is the time of the list.
+// observe returns the view after a list of all Leases at the time now. Unchanged Leases keep their time of change.
 func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	next := view{at: now}
 	for i := range all {

@@ -26,13 +26,11 @@ type Limits struct {
 	MaxConcurrency int
 	// MaxQueue is the maximum number of waiting leases. Further requests are rejected.
 	MaxQueue int
-	// TTL is the time to live of an unused pod: the pod is deleted when its last use is TTL ago. It is at least
-	// minTTL.
+	// TTL is the time to live of an unused pod: the pod is deleted TTL after its last use. The minimum is minTTL.
 	TTL time.Duration
 	// ReadyTimeout is the time within which a pod must become ready after it was scheduled to a node.
 	ReadyTimeout time.Duration
-	// Settings is the version of all settings, except the template, that new pods are built from. Pods with another
-	// version are outdated.
+	// Settings is the version of all settings of new pods except the template. Pods with another version are outdated.
 	Settings string
 }
 
@@ -58,8 +56,7 @@ type Config struct {
 	PodID func(f Function, slot int) string
 }
 
-// limitsOf returns the limits of a function. It raises zero limits to 1, because otherwise callers would wait
-// forever.
+// limitsOf returns the limits of a function. It raises zero limits to 1, so that callers do not wait forever.
 func (c Config) limitsOf(f Function) Limits {
 	l := c.Limits(f)
 	l.MaxPods = max(l.MaxPods, 1)

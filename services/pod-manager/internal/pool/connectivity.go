@@ -22,8 +22,7 @@ const (
 )
 
 // connectivity tracks whether this replica can reach function pods. A pod is silent if it does not answer probes
-// although Kubernetes reports it as ready. Either the pod or the network between this replica and the pods is
-// broken.
+// although Kubernetes reports it as ready. Then either the pod or the network to it is broken.
 type connectivity struct {
 	// silent maps the names of silent pods to the moment when their silence was detected.
 	silent map[string]moment
@@ -159,8 +158,7 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent is called when a pod answers a probe. If the pod was drained because it did not answer, it becomes
-// ready again.
+// reviveSilent makes a pod that answers a probe ready again, if the pod was drained because it did not answer.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

@@ -52,8 +52,7 @@ type Observation struct {
 	// Identity is the identity that the pod proves to its callers. It is zero for a pod without a certificate.
 	Identity Identity
 	Created  time.Time
-	// ReclaimAfter is the pod's expiry: an unused pod is deleted after this time. It is zero if the annotation is
-	// missing or invalid.
+	// ReclaimAfter is the time after which the pod is deleted if unused. It is zero without a valid annotation.
 	ReclaimAfter time.Time
 
 	// Phase is the pod's progress towards readiness, such as the pull of its image. PhaseConnecting means that the
@@ -80,8 +79,7 @@ type Identity struct{ ID, Secret string }
 
 func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
-// Phase is the step of a lease's wait, from the queue to the connection to the pod. Later phases have greater
-// values.
+// Phase is a step of a lease's wait, from queueing to connecting to the pod. Later phases have greater values.
 type Phase = podmanagerv1.Phase
 
 // The phases, in order.
@@ -103,8 +101,7 @@ type Problem struct {
 	Reason string
 	// OutOfMemory is true if the kernel killed the pod because of its memory use.
 	OutOfMemory bool
-	// Unreachable is true if this replica cannot use the Kubernetes API, whereas another replica may be able to use
-	// it.
+	// Unreachable is true if this replica cannot use the Kubernetes API, whereas another replica may be able to.
 	Unreachable bool
 }
 
@@ -114,8 +111,7 @@ type ProblemKind int
 const (
 	// None means that there is no problem.
 	None ProblemKind = iota
-	// Stuck means that the pod may become ready by itself, but a user may have to change something. An example is a
-	// failing image pull.
+	// Stuck means that the pod may become ready, but a user may have to act, for instance if an image pull fails.
 	Stuck
 	// Held means that the pod becomes ready by itself when a temporary cause ends, for instance when a node is free or
 	// the Kubernetes API recovers.
@@ -124,8 +120,7 @@ const (
 	Lost
 	// Full means that a ResourceQuota refuses the pod. The pod can be created after another pod is deleted.
 	Full
-	// Fatal means that neither this pod nor a new pod can become ready, for instance because the image cannot be
-	// pulled.
+	// Fatal means that no pod, old or new, can become ready, for instance because the image cannot be pulled.
 	Fatal
 )
 
@@ -142,8 +137,7 @@ type ForeignObserved struct{ Name, ID string }
 // PodGone reports that a pod no longer exists. The pod may have belonged to another function runner.
 type PodGone struct{ Name, UID string }
 
-// CreateFailed reports that the action [Create] failed. The pod may exist nevertheless, for instance if a response
-// was lost.
+// CreateFailed reports that the action [Create] failed. The pod may exist, for instance if a response was lost.
 type CreateFailed struct {
 	Name    string
 	Problem Problem
@@ -168,8 +162,7 @@ type Unanswered struct {
 	Question  uint64
 }
 
-// OwnersChanged reports the owners of all functions. Before the first OwnersChanged, this replica owns all
-// functions.
+// OwnersChanged reports the owners of all functions. Before the first event, this replica owns all functions.
 type OwnersChanged struct {
 	// Owner returns the owner of a function. It must be a pure function.
 	Owner func(Function) Owner

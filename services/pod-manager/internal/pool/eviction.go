@@ -33,15 +33,13 @@ func (c *capacity) recordRefusal(now time.Time, reason string) {
 
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether pool p may create a pod: the ResourceQuota is not used up, and no other pool is before p
-// in line.
+// admits reports whether a pool may create a pod: the quota is not used up, and no other pool is first in line.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.nextInLine()
 	return !c.atQuota(now) && (first == nil || first == p)
 }
 
-// nextInLine returns the pool that may create the next pod when there is capacity. It is nil if no pool waits in
-// line.
+// nextInLine returns the pool in line for capacity that may create the next pod. It is nil if the line is empty.
 func (c *capacity) nextInLine() *pool {
 	if len(c.line) == 0 {
 		return nil
@@ -49,8 +47,7 @@ func (c *capacity) nextInLine() *pool {
 	return c.rankedLine()[0]
 }
 
-// rankedLine returns the pools that wait in line for capacity. Pools without a pod come before pools that need a
-// further pod.
+// rankedLine returns the pools in line for capacity. Pools without a pod come before pools that have a pod.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int {

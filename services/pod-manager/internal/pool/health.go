@@ -28,8 +28,7 @@ type stall struct {
 // checkTimeout is the timeout of the probe of a pod that may be broken, see the state checking.
 const checkTimeout = 3 * time.Second
 
-// probe emits a [Probe] of a pod, unless a probe of the pod's current address is already running. A zero timeout
-// means no limit.
+// probe probes a pod, unless a probe of its current address is already running. A zero timeout means no limit.
 func (p *pod) probe(s *step, timeout time.Duration) {
 	address := cmp.Or(p.observed.HealthAddress, p.observed.Address)
 	if p.health.probedAddress == address {
@@ -73,8 +72,8 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether the containers of a pod stopped since the previous observation (before). It
-// requires evidence that the containers ran, because a probe may succeed before Kubernetes reports running
+// containersStopped reports whether a pod's containers stopped since the previous observation (before). The
+// containers must have been observed running, because a probe may succeed before Kubernetes reports running
 // containers.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
@@ -122,8 +121,7 @@ func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	return true
 }
 
-// overdueProblem returns a problem if a pod has been in its state for longer than the state's timeout. Otherwise it
-// returns the zero Problem.
+// overdueProblem returns a problem if a pod exceeded the timeout of its state, and otherwise the zero Problem.
 func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
@@ -140,8 +138,7 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that did not become ready in time. expected completes the words "was
-// not" in the problem's text.
+// lateProblem returns the problem of a pod that was not ready in time. In its text, expected follows "was not".
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -210,8 +207,7 @@ func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
 
-// reset forgets the failed attempts to create a pod, after a pod became ready or after the possible cause was
-// removed.
+// reset forgets failed attempts to create a pod, after a pod became ready or the possible cause was removed.
 func (f *failure) reset() { *f = failure{} }
 
 // forgetOld clears the attempts and the backoff if the last failure is old: at least failureMemory before since,

@@ -100,8 +100,7 @@ func (m *Machine) removePod(s *step, p *pod) {
 	p.pool.remove(s, p)
 }
 
-// reconcile applies all rules to a pool: it answers or redirects leases, creates missing pods, and deletes drained
-// pods.
+// reconcile applies all rules to a pool: it answers or redirects leases, and creates and deletes pods.
 func (m *Machine) reconcile(s *step, p *pool) {
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grantWaiting(s, p)
@@ -401,8 +400,7 @@ func (Tick) applyTo(m *Machine) {
 	}
 }
 
-// collectGarbage drains expired pods and pods above MaxPods. It removes records of old pods and unused pools from
-// memory.
+// collectGarbage drains expired pods and pods above MaxPods. It forgets long-deleted pods and unused pools.
 func (m *Machine) collectGarbage(s *step) {
 	m.scanOwned(s)
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {

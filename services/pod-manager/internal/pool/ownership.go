@@ -15,8 +15,7 @@ type ownership struct {
 	takeovers int64  // number of pools with pods that this replica took over
 }
 
-// ownAll returns the owner of a function if replicas do not coordinate (without membership): this replica owns all
-// functions.
+// ownAll returns this replica as the owner of each function. It is used if replicas do not coordinate.
 func ownAll(Function) Owner { return Owner{Mine: true, Alone: true} }
 
 func (e OwnersChanged) applyTo(m *Machine) {
@@ -76,9 +75,8 @@ func (m *Machine) incapacity(p *pool) string {
 	return cmp.Or(m.ownership.lost, m.connectivity.lost)
 }
 
-// trustReadiness updates the state of a pod that another replica owns to the readiness that Kubernetes reports.
-// This replica does not probe such pods, but must be able to grant leases on them when their owner cannot be
-// reached.
+// trustReadiness sets the state of another replica's pod to the readiness that Kubernetes reports. This replica
+// does not probe such pods, but must be able to grant leases on them when their owner cannot be reached.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
@@ -142,9 +140,8 @@ func (m *Machine) Owned() int {
 	return n
 }
 
-// Outdated returns the number of pods that will be replaced because their template or settings are outdated, in the
-// pools that this replica owns. Outdated pods in unused pools do not count, because they expire without a
-// replacement.
+// Outdated returns the number of outdated pods that will be replaced, in the pools that this replica owns. Pods in
+// unused pools do not count, because they expire without a replacement.
 func (m *Machine) Outdated() int {
 	n := 0
 	for _, p := range m.pools {
@@ -156,6 +153,5 @@ func (m *Machine) Outdated() int {
 	return n
 }
 
-// Takeovers returns the number of pools with pods that this replica has taken over from other replicas since its
-// start.
+// Takeovers returns the number of pools with pods that this replica took over from other replicas since its start.
 func (m *Machine) Takeovers() int64 { return m.ownership.takeovers }

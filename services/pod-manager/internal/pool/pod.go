@@ -102,8 +102,7 @@ type removal struct {
 	unsound  bool   // true if the pod is broken
 	// unexplained is true if the pod stopped answering and the kubelet has not reported the reason yet.
 	unexplained bool
-	// silentSince is the moment when the pod stopped answering probes, if the pod was drained for this reason.
-	// Otherwise it is zero.
+	// silentSince is the moment when a pod that was drained as silent stopped answering probes. Otherwise it is zero.
 	silentSince moment
 	// confirmedAt is the time when another pod's answer showed that the network works, so that this pod is broken. It
 	// is zero before.
@@ -122,8 +121,7 @@ const (
 )
 
 const (
-	// minDeletionBackoff is the delay before a refused deletion is retried. It doubles with each refusal, up to
-	// deletionTimeout.
+	// minDeletionBackoff is the first delay before a refused deletion is retried. It doubles up to deletionTimeout.
 	minDeletionBackoff = time.Second
 	// deletionTimeout is the time after which the deletion of a pod is requested again if the pod still exists.
 	deletionTimeout = 2 * time.Minute
@@ -248,8 +246,7 @@ type expiry struct {
 	foreign time.Time // last value that another replica wrote, else zero
 }
 
-// extensionInterval returns the minimum change of a pod's expiry that is written to its annotation. It limits the
-// number of writes.
+// extensionInterval returns the minimum change of a pod's expiry that is written, to limit the number of writes.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
 // mergeAnnotation updates the expiry from the pod's annotation, because another replica may have extended it.

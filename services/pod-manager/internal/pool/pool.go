@@ -91,8 +91,7 @@ func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
 
-// minimum returns the minimum number of pods that this replica must maintain. It is 0 if another replica owns the
-// pool.
+// minimum returns the minimum number of pods that this replica maintains. It is 0 if another replica is the owner.
 func (p *pool) minimum() int {
 	if !p.owner.Mine {
 		return 0
@@ -331,17 +330,15 @@ func (p *pool) versionTarget() int {
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// needsSurge reports whether the pool needs a pod of the current version in addition to its outdated pods, which
-// serve until the new pod is ready. Pods are replaced one after another, and only in pools that are used or have a
-// minimum number of pods.
+// needsSurge reports whether the pool needs a pod of the current version while its outdated pods still serve. Pods
+// are replaced one after another, and only in pools that are used or have a minimum number of pods.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
 	wanted := p.versionTarget()
 	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
 }
 
-// replaceOutdated drains the outdated pods that are no longer necessary, because pods of the current version are
-// ready.
+// replaceOutdated drains outdated pods that are unnecessary, because pods of the current version are ready.
 func (p *pool) replaceOutdated(s *step) {
 	serving, _, outdated := p.countVersions(s.at)
 	if !p.owner.Mine || serving == 0 || outdated == 0 {
@@ -366,8 +363,7 @@ type podIndex struct {
 	ids map[string]int
 	// foreign maps the names of other function runners' pods to the ids in their labels.
 	foreign map[string]string
-	// gone maps the UIDs of deleted pods to the time of their removal, so that a late event does not restore a
-	// deleted pod.
+	// gone maps the UIDs of deleted pods to the time of removal, so that a late event does not restore a pod.
 	gone map[string]time.Time
 }
 
@@ -392,8 +388,7 @@ func (x *podIndex) remove(p *pod, now time.Time) {
 	}
 }
 
-// setForeign stores the id of another function runner's pod, so that new pods do not use the id. An empty id
-// removes the pod.
+// setForeign stores another function runner's pod and its id, which new pods must not use. An empty id removes both.
 func (x *podIndex) setForeign(name, id string) {
 	if former, ok := x.foreign[name]; ok {
 		x.countID(former, -1)

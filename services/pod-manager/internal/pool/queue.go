@@ -27,8 +27,7 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// avoidsPod reports whether the lease should be granted on another pod, because p failed during the caller's
-// earlier attempts.
+// avoidsPod reports whether the lease should avoid a pod, which failed during the caller's earlier attempts.
 func (l *lease) avoidsPod(p *pod) bool { return slices.Contains(l.avoid, p.name) }
 
 // enterPhase ends the current phase of a lease's wait and starts the next phase, if the next phase is different.
@@ -144,8 +143,7 @@ func choosePod(p *pool, l *lease) *pod {
 }
 
 // isBetter reports whether pod a is a better choice for a lease than pod b. A pod that did not fail during the
-// caller's earlier attempts is better. Otherwise the pod with fewer leases is better, and then the least recently
-// used pod.
+// caller's earlier attempts is better, then the pod with fewer leases, and then the least recently used pod.
 func isBetter(a, b *pod, l *lease) bool {
 	if avoidA, avoidB := l.avoidsPod(a), l.avoidsPod(b); avoidA != avoidB {
 		return avoidB
@@ -227,8 +225,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	p.reportPositions = false
 }
 
-// progress returns the reason that p's leases wait: the phase of the starting pod that is closest to readiness. If
-// no pod is starting, the reason is the obstacle, or that all pods are busy.
+// progress returns the reason that the pool's leases wait: the phase of the starting pod that is closest to
+// readiness. If no pod is starting, the reason is the obstacle, or that all pods are busy.
 func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {

@@ -72,8 +72,7 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	return s, true
 }
 
-// status returns the pod as a message of the API. outdated is true if the pod will be replaced because of its
-// version.
+// status returns the pod as a message of the API. outdated is true if a pod of another version will replace it.
 func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	s := &podmanagerv1.Pod{
 		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.observed.Address, Node: p.observed.Node,
