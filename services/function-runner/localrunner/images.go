@@ -29,8 +29,8 @@ func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) 
 	return openImages(ctx, s, offline, Group())
 }
 
-// openImages opens the image store like [OpenImages]. It also lets the group with the ID group read the store. Zero
-// means that no group may read the store.
+// openImages opens the image store like [OpenImages]. Members of the group with the ID in group may also read the
+// store. Zero means that no group may read the store.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localrunner runs functions from container images on this machine. It contains a gateway, an
-// image-resolver and a launcher of sandboxes in one process, and requires no port, no Kubernetes and no daemon.
-//
-// The command-line tool fnctl uses the whole package. The server function-runner uses only the settings of
-// sandboxes.
+// Package localrunner runs functions from container images on this machine, for the command-line tool fnctl. It
+// contains a gateway, an image-resolver and a launcher of sandboxes in one process, and requires no port, no
+// Kubernetes and no daemon. The server function-runner uses only the package's settings of sandboxes.
 package localrunner
 
 import (

@@ -9,9 +9,9 @@ import (
 )
 
 type (
-	// Gateway is an alias, as is ImageResolver: a struct cannot embed several types called Config. Embedded
-	// configurations need no prefix in the names of their environment variables, so that one variable sets the same
-	// setting of both services.
+	// Gateway, like ImageResolver, is an alias, because a struct cannot embed two types called Config. The fields of
+	// embedded structs need no prefix in environment variables, so that a single variable sets the same setting of
+	// both services.
 	Gateway = gateway.Config
 	// ImageResolver is an alias for embedding, see [Gateway].
 	ImageResolver = imageresolver.Config

@@ -152,7 +152,6 @@ func (c *Config) checkPods(checks *config.Checks) {
 	checks.That(c.PullSecret == "" || isName(c.PullSecret), "PullSecret", c.PullSecret, "the name of a secret")
 }
 
-// checkLimits validates times and numbers.
 func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.TTL > 0, "TTL", c.TTL, "more than zero")
 	checks.That(c.ScanInterval > 0, "ScanInterval", c.ScanInterval, "more than zero")

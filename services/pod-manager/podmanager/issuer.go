@@ -101,7 +101,7 @@ type certificateIssuer struct {
 
 // newIssuer returns an issuer of certificates. The issuer writes its certificate authority, and the certificates of
 // other programs, into Secrets in the given namespace. If this program has no certificate yet, the issuer also
-// issues a certificate with the SPIFFE ID own, which stays in the memory of this program.
+// issues a certificate with the SPIFFE ID in own, and keeps it in the memory of this program.
 func (c *Config) newIssuer(
 	setup issuer.Config, own, namespace string, frame *servermain.Frame,
 ) (certificateIssuer, error) {

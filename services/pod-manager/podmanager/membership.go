@@ -18,8 +18,8 @@ import (
 )
 
 // membership returns the keeper of this replica's membership in the group of pod-manager replicas. address is the
-// address for gateways. It is empty if callers are in the same process. changed receives an event after each new
-// assignment of functions to replicas.
+// address for gateways, or empty if callers are in the same process. The function changed is called with an event
+// after each new assignment of functions to replicas.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame servermain.Frame,

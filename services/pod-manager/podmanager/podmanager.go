@@ -140,12 +140,11 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 	return component, nil
 }
 
-// NewManager returns a Manager for a program that calls it in the same process. It starts nothing and sends no
-// requests.
+// NewManager returns a Manager for callers in the same process. It starts nothing and sends no requests.
 //
-// If the program has no certificate, the Manager issues a certificate, with which the program calls its function
-// pods. All replicas of the program share the certificate authority, which is in a Secret. The Secret is in the
-// namespace of function pods, because the Role of Porch's main branch permits Secrets only there.
+// If the program has no certificate, the Manager issues a certificate for the program's calls to function pods. All
+// replicas share a certificate authority in a Secret. The Secret is in the namespace of function pods, because the
+// Role of Porch's main branch permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
 	var own certificateIssuer
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {

@@ -32,8 +32,8 @@ type podTLS struct {
 	inUse atomic.Bool
 }
 
-// podTLS returns a podTLS that calls use with each change of the TLS settings of function pods. It does nothing if
-// this program has no identity, or if PodTLS is off.
+// podTLS returns a podTLS that calls the function use with the TLS settings of function pods after each change. It
+// does nothing if this program has no identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),

@@ -86,8 +86,8 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	})
 }
 
-// openCacheConfig opens the pod cache configuration. It calls changed with the functions' settings after each
-// change of the file.
+// openCacheConfig opens the pod cache configuration. It calls the function changed with the functions' settings
+// after each change of the file.
 func (c *Config) openCacheConfig(
 	changed func(map[string]cacheconfig.Entry), log *slog.Logger,
 ) (*cacheconfig.File, error) {
@@ -108,9 +108,8 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns the method by which the wrapper server gets into pods of the built-in template, before or
-// without an automatic choice. It has no effect on a user's template, which starts the wrapper server in its own
-// way.
+// launcher returns the method by which the wrapper server gets into pods of the built-in template. If the choice is
+// automatic, this is the method before the first choice. Users' templates start the server in their own way.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == LauncherImageVolume && c.Template == "" {
 		return podspec.ImageVolume
@@ -121,8 +120,8 @@ func (c *Config) launcher() podspec.Launcher {
 // choosesLauncher reports whether the pod-manager must choose the launcher of the built-in template automatically.
 func (c *Config) choosesLauncher() bool { return c.Launcher == LauncherAuto && c.Template == "" }
 
-// launching returns the component that chooses the launcher of the built-in template automatically, and calls use
-// with each choice. It is nil if the launcher is configured.
+// launching returns the component that chooses how the wrapper server gets into pods of the built-in template, and
+// calls the function use with each choice. It is nil if FNR_LAUNCHER or a user's template decides this.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.choosesLauncher() {
 		return nil

@@ -18,13 +18,11 @@ const functionPrefix = "function:"
 // itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns the command line and the environment with which a wrapper server must execute itself again, so
-// that its image cannot configure the server. A container's environment consists of the image's variables,
-// overridden by the pod's variables. The new environment contains the variables that --environment lists, because
-// the pod sets these. It also contains all variables with functionPrefix, for the function. So an image's variables
-// do not affect Go's runtime in the server (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY).
-//
-// If the server is already isolated, ok is false, and args is the command line without the argument isolated.
+// Isolate returns the command line and the environment with which a wrapper server must execute itself again. A
+// container's environment contains variables of the image, and these must not affect Go's runtime in the server
+// (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). So the new environment contains only the variables
+// that --environment lists, which the pod sets, and all variables with functionPrefix, for the function. If the
+// server is already isolated, ok is false, and args is the command line without the argument isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false

@@ -61,10 +61,9 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// windows are the flow-control windows of connections. They are larger than at other endpoints, because otherwise a
-// resource list of several megabytes from another node would need dozens of round trips. The maximum number of
-// connections is smaller in proportion, to limit memory. This number is sufficient because only gateways and health
-// checks connect to a pod.
+// windows are the HTTP/2 flow-control windows of connections. They are larger than at other endpoints, because
+// otherwise a resource list of several megabytes would need dozens of round trips between nodes. To limit memory,
+// fewer connections are permitted. These are enough, because only gateways and health checks connect to a pod.
 var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (

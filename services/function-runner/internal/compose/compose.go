@@ -53,8 +53,8 @@ func onLoopback(address string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// addServices creates the services that functions in sandboxes and pods need. It stores these services in the
-// parameter services for the gateway, and returns their components. The components must stop after the gateway,
+// addServices creates the services that functions in sandboxes and pods need. It sets the fields of services, which
+// the gateway uses, and returns the components of the new services. The components must stop after the gateway,
 // because running evaluations use pods and registries until they finish.
 func addServices(
 	s settings.Settings, services *gateway.Services, frame servermain.Frame,

@@ -31,8 +31,8 @@ func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets fields of s before flags are parsed: fields whose flag has a different default than their
-// environment variable, and fields that only a flag can set.
+// setDefaults sets fields of s before flags are parsed. These are fields that only a flag can set, and fields whose
+// flag has another default than their environment variable.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret = podmanager.DefaultPullSecret
 	s.PodManager.CacheConfig = podmanager.CacheConfigPath
@@ -206,8 +206,8 @@ func (v portValue) Set(s string) error {
 	return nil
 }
 
-// String returns the current value of the flag. v.p may be nil, because the flag package also calls String on a
-// zero textValue: PrintDefaults omits a default that equals the text of the zero value.
+// String returns the current value of the flag. v.p may be nil, because the flag package calls String on a zero
+// textValue to decide whether its help shows the default.
 func (v textValue) String() string     { return showValue(v.p) }
 func (v intValue) String() string      { return showValue(v.p) }
 func (v boolValue) String() string     { return showValue(v.p) }

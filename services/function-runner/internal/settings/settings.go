@@ -20,8 +20,8 @@ import (
 )
 
 type (
-	// Gateway is an alias, as are PodManager and ImageResolver: a struct cannot embed several types called Config.
-	// Embedded configurations need no prefix in the names of their environment variables, so that one variable sets
+	// Gateway, like PodManager and ImageResolver, is an alias, because a struct cannot embed several types called
+	// Config. The fields of embedded structs need no prefix in environment variables, so that a single variable sets
 	// the same setting of several services.
 	Gateway = gateway.Config
 	// PodManager is an alias for embedding, see [Gateway].

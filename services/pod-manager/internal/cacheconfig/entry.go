@@ -81,8 +81,8 @@ func (e *entry) readField(field string, value *yaml.Node) {
 	}
 }
 
-// setDuration parses value, which is a duration such as 30m, and stores the result in to. If value is invalid, it
-// adds an error that names field.
+// setDuration parses a duration such as 30m, and stores it in *to. If the duration is invalid, setDuration adds an
+// error with the field's name.
 func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -95,8 +95,7 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	*to = d
 }
 
-// setNumber parses value, which is a whole number, and stores the result in to. Zero means the default, as if the
-// field were missing.
+// setNumber parses a whole number, and stores it in *to. Zero means the default, as if the field were missing.
 func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -113,8 +112,8 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 // occupies its resources at all times.
 const maxMinPods = 1000
 
-// setCount parses value, which is a whole number from zero to most, and returns it. Unlike in setNumber, zero does
-// not mean the default. none is the meaning of zero in error texts, such as "off".
+// setCount returns the whole number in value, from zero to the maximum most. Unlike in setNumber, zero does not
+// mean the default. Error texts explain zero by the parameter none, such as "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

@@ -46,8 +46,8 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 	return c
 }
 
-// readPart reads a part of a FunctionConfig, such as podExecutor, by calling read. It adds the part's problems to
-// found. It returns nil if the part is missing or invalid.
+// readPart reads a part of a FunctionConfig, such as podExecutor, by calling the function read. It adds the part's
+// problems to found. It returns nil if the part is missing or invalid.
 func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
 	if !spec.has(field) {
 		return nil

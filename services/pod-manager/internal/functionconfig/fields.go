@@ -67,7 +67,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns the list of strings in a field. A list of more than most strings is invalid.
+// texts returns the list of strings in a field. The parameter most is the maximum number of strings.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -93,7 +93,7 @@ func (o object) texts(field string, most int) []string {
 	return texts
 }
 
-// number returns the whole number from zero to most in a field. It is nil if the field is missing or invalid.
+// number returns the whole number in a field, from 0 to the maximum most. It is nil if missing or invalid.
 func (o object) number(field string, most int) *int {
 	if !o.has(field) {
 		return nil
@@ -121,8 +121,8 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns the duration in a field. It is zero if the field is missing or invalid. A duration that is
-// shorter than least is invalid.
+// duration returns the duration in a field, or zero if the field is missing or invalid. The parameter least is the
+// shortest valid duration.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0

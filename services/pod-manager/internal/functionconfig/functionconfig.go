@@ -2,10 +2,8 @@
 
 // Package functionconfig decodes Porch's FunctionConfig objects, which define the images that run as local binaries
 // and the settings of images that run in pods. The result depends only on the objects, so that each replica uses
-// the same settings.
-//
-// A problem in a part of an object disables only that part. Problems are texts for users. Package kube writes them
-// into the object's status.
+// the same settings. A problem in a part of an object disables only that part. Package kube writes the problems, as
+// texts for users, into the object's status.
 package functionconfig
 
 import (

@@ -27,8 +27,8 @@ type Set struct {
 	// ranges contains, by repository, the settings for version constraints such as ~0.4. Settings from older objects
 	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains, by repository, the settings of the oldest object that lists tags for its pods. Such an object
-	// is in conflict with a younger object for all tags of the repository.
+	// tagged contains, by repository, the settings of the oldest object that lists tags for its pods. A younger object
+	// whose settings are for all tags of the repository is in conflict with it.
 	tagged map[string]*Function
 	// problems contains the texts for users about each object. The key is the object's name.
 	problems map[string][]string
@@ -153,9 +153,9 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores f as the settings for the pods of the image key, and returns true. If the image already has the
-// settings owner, from an older object, claim records the conflict and returns false. It also returns false if
-// there are too many images.
+// claim stores f as the settings for the pods of an image, and returns true. key is the image. If an older object
+// already configures the image, owner contains its settings. claim then records the conflict and returns false. It
+// also returns false if there are too many images.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -172,8 +172,8 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 // maxConflicts is the maximum number of conflicting images that an object's status lists.
 const maxConflicts = 5
 
-// conflict adds the problem that the older object owner already configures an image. part is the field in conflict,
-// such as podExecutor.
+// conflict adds the problem that an older FunctionConfig already configures an image. owner is the name of the
+// older FunctionConfig. part is the field in conflict, such as podExecutor.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0

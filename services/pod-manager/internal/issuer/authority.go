@@ -32,8 +32,8 @@ type authorities []authority
 const maxAuthorities = 8
 
 // parseAuthorities reads the certificate authorities in the data of a Secret. An empty Secret contains no
-// authorities. For malformed data, it returns an error. The issuer must not replace malformed data by new
-// authorities, because this would break the trust between all programs.
+// authorities. Malformed data is an error, because the issuer must not replace it by new authorities: this would
+// break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := decodeBlocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {
@@ -71,9 +71,8 @@ func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities
 	return append(valid, next), nil
 }
 
-// chooseSigner returns the authority that signs new certificates. This is the newest authority that has been in the
-// Secrets for at least spread, because by then all programs trust it. If no authority is old enough, chooseSigner
-// returns the oldest authority.
+// chooseSigner returns the authority that signs new certificates. This is the newest authority that is older than
+// the duration spread, because by then all programs trust it. If all are too new, it is the oldest.
 func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {

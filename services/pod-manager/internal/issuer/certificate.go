@@ -14,7 +14,7 @@ import (
 )
 
 // isDue reports whether the certificate in a Secret must be replaced: it is missing or invalid, half of its life is
-// over, its SPIFFE ID is not id, or no current authority signed it.
+// over, its SPIFFE ID differs from id, or no current authority signed it.
 func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {

@@ -23,7 +23,7 @@ type Held struct {
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret is the name of the Secret in logs and metrics about the certificate in memory, which has no Secret.
+// heldSecret replaces the name of a Secret in logs and metrics about the certificate in memory.
 const heldSecret = "none"
 
 // renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.

@@ -2,10 +2,8 @@
 
 // Package issuer issues the TLS certificates of the function runner's own programs, in clusters without another
 // issuer. It stores a certificate authority in a Secret, and the certificate of each program in a further Secret,
-// which the program's pods mount.
-//
-// Each replica of the pod-manager runs an issuer. No replica must be the leader: if a replica's write conflicts
-// with another replica's write, the replica reads the Secret again, and finds it up to date.
+// which the program's pods mount. Each replica of the pod-manager runs an issuer, without a leader. If two replicas
+// write a Secret concurrently, the slower replica reads the Secret again, and finds it up to date.
 package issuer
 
 import (
@@ -143,9 +141,8 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// renewAuthorities returns the current authorities. If they changed, it also writes them into data, the data of a
-// Secret. The caller must call written after it has stored the data. written is nil if the authorities did not
-// change.
+// renewAuthorities returns the current authorities. If they changed, it also writes them into data, a Secret's
+// data. The caller then stores the data and calls the function written, which is nil if nothing changed.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -163,8 +160,8 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate updates data, which is the data of a program's Secret. It replaces the certificate if it is due,
-// and the authorities if they changed. The caller must call written after it has stored the data. written is nil if
+// renewCertificate updates data, the data of a program's Secret: it replaces the certificate if it is due, and the
+// authorities if they changed. The caller then stores the data and calls the function written, which is nil if
 // nothing changed.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,

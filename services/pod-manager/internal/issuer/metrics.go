@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics contains the metrics about the issuer.
 type metrics struct {
 	certificates metric.Int64Counter
 	inStep       metric.Int64Gauge

@@ -15,7 +15,7 @@ import (
 // retryFor is the maximum total time of [Retry].
 const retryFor = 5 * time.Second
 
-// Retry calls do until do succeeds or fails permanently, or until retryFor has passed. After retryFor, Retry
+// Retry calls the function do until it succeeds or fails permanently, or until retryFor has passed. Retry then
 // returns the last error that was not caused by the timeout itself.
 func Retry(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podname names function pods and their Services.
-//
-// Names are not random. They are derived from the function and the slot, which is the pod's number among the
-// function's pods. If two replicas of the pod-manager create the pod in the same slot concurrently, they choose the
-// same name, so that the second replica finds the first replica's pod.
+// Package podname names function pods and their Services. A name is not random, but derived from the function and
+// the slot, which is the pod's number among the function's pods. So if two replicas of the pod-manager create the
+// pod in the same slot concurrently, the second replica finds the first replica's pod.
 package podname
 
 import (
@@ -34,14 +32,14 @@ const (
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // PodID returns the id of the pod in a slot. A slot is the pod's number among the function's pods, counted from 1.
-// The id is the value of the pod's label and the name of the pod's Service. Its format is "<last path segment>-<tag
-// without dots>-<slot>-<8 digits of the digest>", with dashes for underscores. It is a DNS label (RFC 1035) of at
-// most 57 characters for any image name. If the image name requires other changes, such as shortening, the id also
-// contains a hash of the reference, so that different images keep different ids.
+// The id is the value of the pod's label and the name of the pod's Service. It is a DNS label (RFC 1035) of at most
+// 57 characters: "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>", with dashes for
+// underscores. If the image name requires further changes, such as shortening, the id also contains a hash of the
+// reference, so that different images keep different ids.
 //
-// Images in different repositories with the same last segment, tag and digest share their ids, because the format
-// is too short for the repository. Two pods with the same id would share a Service. So a pool skips a slot if a pod
-// of another image already has the slot's id.
+// Images with the same last segment, tag and digest share their ids, because the id has no space for the
+// repository. Pods with the same id would share a Service. So a pool skips a slot if a pod of another image already
+// has the slot's id.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)
@@ -60,9 +58,8 @@ func PodID(reference, digest string, slot int) string {
 // PoolID returns an id for all pods of a function together: the id of slot 0, which no pod uses.
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
-// PodName returns the name of the pod in a slot, which consists of the slot's id and a suffix. The suffix
-// distinguishes the pod from its predecessor, the former pod in the slot. predecessor is the predecessor's UID. It
-// is empty for the first pod in the slot.
+// PodName returns the name of the pod in a slot: the slot's id and a suffix. The suffix distinguishes the pod from
+// the former pod in the slot. predecessor is the former pod's UID, or empty for the first pod in the slot.
 func PodName(reference, digest string, slot int, predecessor string) string {
 	sum := hashParts(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)

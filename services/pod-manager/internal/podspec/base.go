@@ -13,12 +13,10 @@ import (
 // baseVersion is the prefix of the versions of templates from Porch's objects PodTemplate and ServiceTemplate.
 const baseVersion = "base-"
 
-// ParseBase returns the template of function pods from Porch's objects: a PodTemplate and a ServiceTemplate. If an
-// object is nil, the built-in pod or Service is used instead. The first init container gets the wrapper server's
-// image. The template's version is a hash of its content, so that changes elsewhere in the objects, such as of
-// their labels, do not make pods outdated.
-//
-// Warnings and errors are the same as for [Parse].
+// ParseBase returns the template of function pods from Porch's objects PodTemplate and ServiceTemplate. It uses the
+// built-in pod or Service if an object is nil. The first init container gets the wrapper server's image. The
+// version is a hash of the template's content, so that other changes of the objects, such as of their labels, do
+// not make pods outdated. For the warnings and errors, see [Parse].
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
 	pod, err := templateOf(podTemplate, podKey)
 	service, serviceErr := templateOf(serviceTemplate, serviceKey)

@@ -96,9 +96,8 @@ func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 }
 
 // SettingsVersion returns a hash of the settings that shape a function's pods: the template with its defaults, the
-// builder's settings, and the function's own settings. Pods with another hash are outdated, like pods of another
-// template. The version of the template cannot replace this hash, because it is only the resourceVersion of a
-// ConfigMap.
+// builder's settings, and the function's own settings. Pods with another hash are outdated and get replaced. The
+// template's version is not enough, because it is only the resourceVersion of a ConfigMap.
 //
 // The hash excludes values that differ between the function's pods, and values that follow from the digest. It also
 // excludes the endpoint setting, because existing pods can be reached both by Service and by pod IP.
@@ -117,10 +116,9 @@ func (b Builder) SettingsVersion(r Request) string {
 }
 
 // completeFunction completes the function container with the image, arguments, variables, user and resources. The
-// wrapper server reads its settings from arguments, because an image could set environment variables. Of the
-// environment variables, the wrapper server uses only the variables that the argument --environment lists. These
-// are the variables that the pod always sets. Variables from envFrom and from optional references are excluded,
-// because the image may set them if the pod does not.
+// wrapper server reads its settings from arguments, because an image could set environment variables. The argument
+// --environment lists the variables that the wrapper server may use. This list omits variables from envFrom and
+// from optional references, because the image can set them if the pod does not.
 func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
 	c.Image = pinnedImage(r.Function)
@@ -212,9 +210,9 @@ func (b Builder) networkArgs(f Function) []string {
 // deleted pod can complete its last evaluation.
 const GraceMargin = 30 * time.Second
 
-// extendGracePeriod makes a pod's grace period longer than evaluation, the function's own time limit of an
-// evaluation. Otherwise the kubelet would kill a deleted pod before its last evaluation is complete. Zero means
-// that the function has no limit of its own.
+// extendGracePeriod makes a pod's grace period longer than the function's own time limit of an evaluation.
+// Otherwise the kubelet would kill a deleted pod before its last evaluation is complete. The parameter evaluation
+// is the limit. Zero means that the function has no limit of its own.
 func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {

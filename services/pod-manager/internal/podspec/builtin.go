@@ -71,15 +71,13 @@ func builtinPod(d Defaults) *corev1.Pod {
 }
 
 // pauseBeforeStop returns a hook that delays the kubelet's stop signal to the wrapper server by a second. The
-// kernel drops signals to the first process of a container until the process has registered a handler. So without
-// the delay, a pod that is deleted during its start would miss the signal and live for its whole grace period.
-//
-// Only pods with image volumes get the hook, because clusters without image volumes may be too old for the hook.
+// kernel drops signals to the first process of a container until the process has registered a handler. A pod that
+// is deleted during its start would miss the signal, and live for its whole grace period. Only pods with image
+// volumes get the hook, because clusters without image volumes may be too old for the hook.
 func pauseBeforeStop() *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 }
 
-// builtinService returns the Service of the built-in template.
 func builtinService() *corev1.Service { return builtin.service.DeepCopy() }
 
 // contentHash returns the first digits of a hash of Kubernetes objects and settings.

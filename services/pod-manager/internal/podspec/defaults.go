@@ -18,10 +18,9 @@ const nonRoot int64 = 65532
 // fillDefaults adds defaults to fields that a template's pod leaves unset, and returns warnings. The result
 // satisfies the Pod Security level "restricted", unless the template sets fields that violate it.
 //
-// Hardening can break an image. So fillDefaults hardens only containers whose behaviour is known: the function
-// container, which reads and writes pipes, and containers with the wrapper server's image, which needs no rights.
-// Other containers, such as an init container with another image, may require root. fillDefaults leaves them
-// unchanged and returns a warning, because a namespace that enforces "restricted" rejects them.
+// Restrictions can break an image. So fillDefaults restricts only the function container, which reads and writes
+// pipes, and containers with the wrapper server's image, which needs no rights. Other containers may require root.
+// If they have no securityContext, there is a warning, because a namespace that enforces "restricted" rejects them.
 func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -179,8 +178,8 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 	(*to)[name] = amount.DeepCopy()
 }
 
-// fillPullPolicy makes nodes use a cached image if the image has a digest, or a tag other than "latest". Otherwise
-// Kubernetes would query the registry at each start of a pod whose image has both the tag "latest" and a digest.
+// fillPullPolicy lets nodes use a cached image if the image has a digest, or a tag other than "latest". By default,
+// Kubernetes queries the registry at each start of a pod if the image has the tag "latest", even with a digest.
 // Images without a digest whose tag is "latest" or missing may change, so they keep Kubernetes' default.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")

@@ -65,7 +65,6 @@ func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	c.Resources = overlayResources(c.Resources, corev1.ResourceRequirements{Requests: o.Requests, Limits: o.Limits})
 }
 
-// cloneList returns a deep copy of a list.
 func cloneList[T any](all []T, deepCopy func(*T) *T) []T {
 	out := make([]T, 0, len(all))
 	for i := range all {

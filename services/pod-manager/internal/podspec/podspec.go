@@ -3,9 +3,8 @@
 // Package podspec defines function pods: it builds a pod and its Service from a template, an image and the
 // settings, and it reads the identity and the state of a pod. It performs no I/O and reads no clock.
 //
-// Files, in reading order: podspec (labels, annotations, and the input for building a pod); template (users'
-// templates), decode (parsing of templates), check (validation of templates); builtin and base (the built-in
-// template and Porch's objects); defaults and filesystem (defaults for fields that templates leave unset); builder,
+// Files, in reading order: podspec (labels and input); template, decode and check (users' templates); builtin and
+// base (the built-in template, and Porch's objects); defaults and filesystem (defaults for unset fields); builder,
 // overrides, resources and tls (building of pods and Services); status, failure, waiting and launch (the state of a
 // pod).
 package podspec

@@ -8,11 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// overlayResources returns the container's resources base, in which values from own replace single values. own
-// contains the function's own resources. The caller may modify the result.
-//
-// If the function's request exceeds the template's limit, or the function's limit is below the template's request,
-// the function's value replaces both, because Kubernetes rejects a request above its limit.
+// overlayResources returns the container's resources base, in which the function's own resources replace single
+// values. The caller may modify the result. If a value of the function makes a request exceed its limit, the value
+// replaces both, because Kubernetes rejects a request above its limit.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

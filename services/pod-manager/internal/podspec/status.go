@@ -40,10 +40,9 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 // Observe returns the state of a pod for the pool, without the pod's address. It returns false for pods of other
 // programs, see [Identify].
 //
-// The phase is "creating" until the scheduler handles the pod, and "scheduling" until the pod has a node. It is
-// "pulling" while the node prepares volumes, network, images and init containers, because Kubernetes does not
-// report which of them is slow. It is "starting" once the function container exists, and "connecting" while the
-// container runs. If the container restarts, the phase is "starting" again.
+// The phase is "creating" until the scheduler handles the pod, and "scheduling" until the pod has a node. The phase
+// "pulling" includes volumes, network, images and init containers, because Kubernetes does not report which of them
+// is slow. The phase is "starting" once the function container exists, or restarts, and "connecting" while it runs.
 func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := Identify(pod)
 	if !ours {
@@ -70,7 +69,6 @@ func functionImage(pod *corev1.Pod) string {
 	return ""
 }
 
-// isReady reports whether Kubernetes considers a pod ready.
 func isReady(pod *corev1.Pod) bool {
 	c := findCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue

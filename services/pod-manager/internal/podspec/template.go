@@ -68,7 +68,7 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 	return pod
 }
 
-// Version identifies the template. Pods of another version are outdated.
+// Version identifies the template. The pod-manager replaces pods of another version.
 func (t Template) Version() string { return t.version }
 
 // CountAs returns the template with the version of the template other, so that pods of either template do not
@@ -87,10 +87,8 @@ const (
 
 // Parse returns the template of function pods in the data of a ConfigMap: the v1 Pod under the key "template" and,
 // if present, the v1 Service under the key "serviceTemplate". version is the ConfigMap's resourceVersion. Fields
-// that the pod leaves unset get the defaults and the hardening of this package.
-//
-// Warnings are sentences for users about ignored fields and possible failures. An error lists all problems of the
-// template, with remedies.
+// that the pod leaves unset get safe defaults. Warnings are sentences for users about ignored fields and possible
+// failures. An error lists all problems of the template, with remedies.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
 	text, ok := data[podKey]
 	if !ok {
@@ -124,8 +122,8 @@ func assembleTemplate(
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// userPod decodes and validates a user's pod, and calls prepare with its spec. It returns the built-in pod if raw
-// is nil.
+// userPod decodes and validates a user's pod, and calls the function prepare with the pod's spec. It returns the
+// built-in pod if raw is nil.
 func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
 	if raw == nil {
 		return builtinPod(d), nil, nil

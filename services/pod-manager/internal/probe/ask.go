@@ -70,14 +70,14 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 }
 
-// dialPod connects to a pod or its Service. It starts a further attempt early, because packets of the first attempt
-// are lost if the node does not have the Service's rules yet.
+// dialPod connects to a pod or its Service. It starts further attempts while the first is pending, because packets
+// of the first attempt are lost if the node does not have the Service's rules yet.
 func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }
 
-// credentialsOf returns the transport credentials for calls of a pod. The prober calls pods without an identity
-// without TLS.
+// credentialsOf returns the transport credentials for calls to a pod: TLS if the pod has an identity, or else no
+// TLS.
 func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredentials, error) {
 	secure, err := a.identity.ClientOfProven(pod.ID, pod.Secret)
 	if err != nil || secure == nil {

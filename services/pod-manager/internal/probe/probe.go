@@ -25,8 +25,8 @@ const (
 	turn = 2 * time.Second
 )
 
-// Prober probes pods: it checks the health of their wrapper servers. Use [New], and call Run while the Prober is
-// used.
+// Prober checks the health of wrapper servers in pods. Create it with [New], and run [Prober.Run] in a goroutine,
+// because no check starts without it.
 type Prober struct {
 	report func(pool.Event)
 	// ask probes a pod until the pod is healthy or ctx is done.
@@ -47,15 +47,15 @@ type probe struct {
 	over   bool // cancelled or answered
 }
 
-// New returns a Prober that calls report with its results, which are [pool.Probed] and [pool.Unanswered] events.
-// The Prober presents the certificate in identity, if there is one, and pods verify it. So a pod counts as healthy
-// only if it accepts this program as a caller.
+// New returns a Prober that calls the function report with its results, which are [pool.Probed] and
+// [pool.Unanswered] events. The Prober presents the certificate in identity to pods, if there is a certificate. So
+// a pod counts as healthy only if it accepts this program as a caller.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.probeUntilServing, report)
 }
 
-// NewAsking is like [New], but calls ask to check the health of a pod. ask returns nil as soon as the pod is
-// healthy, or the last error when ctx is done.
+// NewAsking is like [New], but calls the function ask to check the health of a pod. ask returns nil as soon as the
+// pod is healthy, or the last error when ctx is done.
 func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(pool.Event)) *Prober {
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }

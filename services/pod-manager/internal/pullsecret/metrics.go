@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// metrics contains the metrics about the pull secret.
 type metrics struct {
 	writes metric.Int64Counter
 	inStep metric.Int64Gauge

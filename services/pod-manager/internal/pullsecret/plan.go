@@ -39,9 +39,8 @@ const (
 // nil. changed is true if the docker configuration file changed since this replica's last write. remark is the
 // reason that an existing Secret is replaced. It may be empty.
 //
-// The files of different replicas may change up to a minute apart. The replica whose file changes first writes the
-// Secret. Other replicas keep this Secret until their own files change. Otherwise they would restore the old
-// content.
+// A change reaches the files of different replicas up to a minute apart. A replica whose own file has not changed
+// keeps the Secret, because otherwise it would undo the write of a replica with the newer file.
 func planStep(found *corev1.Secret, content []byte, changed bool) (do step, remark string, err error) {
 	if found == nil {
 		return create, "", nil

@@ -32,8 +32,8 @@ type Config struct {
 	Meter         metric.Meter
 }
 
-// Keeper keeps the pull secret equal to the docker configuration file. Use [New], and call Run while the Keeper is
-// used.
+// Keeper keeps the pull secret equal to the docker configuration file. Create it with [New], and run [Keeper.Run]
+// in a goroutine, because nothing is copied without it.
 type Keeper struct {
 	config  Config
 	metrics *metrics
@@ -58,10 +58,10 @@ func New(config Config) (*Keeper, error) {
 	return &Keeper{config: config, metrics: metrics, wake: make(chan struct{}, 1)}, nil
 }
 
-// Then requests a check of the pull secret, and calls do with the result. The check restores a deleted or changed
-// Secret. If the error is nil, the caller may create pods that require the pull secret. The error is also nil if
-// the Secret cannot be read now but was written before. Then does not block. do is not called after Run has
-// returned. The number of waiting callbacks is bounded by the number of the caller's pods.
+// Then requests a check of the pull secret, which restores a deleted or changed Secret, and calls the function do
+// with the result. It does not block. A nil error means that the caller may create pods that require the pull
+// secret: it is up to date, or was written before and cannot be read now. do is not called after Run has returned.
+// The number of waiting callbacks is bounded by the number of the caller's pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)
