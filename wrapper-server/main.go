@@ -40,8 +40,7 @@ func main() {
 	os.Exit(servermain.Main("wrapper-server", settings, start))
 }
 
-// isolate makes the program execute itself again in another environment, so that the variables of the image do not
-// configure the server.
+// isolate executes the program again in an environment where the image's variables cannot configure the server.
 func isolate() {
 	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
 	if needed {

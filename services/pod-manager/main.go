@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pod-manager maintains function pods, and grants callers leases on them. A lease lets a caller send an
-// evaluation to a pod.
+// Command pod-manager maintains function pods, and grants leases that let callers send evaluations to pods.
 package main
 
 import (

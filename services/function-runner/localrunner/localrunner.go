@@ -21,8 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// Runner runs functions in sandboxes on this machine. It contains a gateway, which callers in this process reach by
-// [Runner.Dial].
+// Runner runs functions in sandboxes on this machine. Callers in this process reach its gateway by [Runner.Dial].
 type Runner struct {
 	cfg      Config
 	images   *Images
@@ -35,8 +34,7 @@ type Runner struct {
 // Config configures a Runner.
 type Config struct {
 	Settings
-	// Offline is true if the runner must not call registries. The runner can then use only images that are already in
-	// the image store.
+	// Offline is true if the runner must not call registries, and can use only images in the image store.
 	Offline bool
 	// Environment contains environment variables for all functions, as KEY=value. Functions get them in addition to
 	// the environment of their images.
@@ -68,8 +66,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
-	// The runner must not listen on ports, but the environment may contain the port settings of a server. So clear
-	// them.
+	// Listen on no ports, even if the environment contains the port settings of a server.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: extendedImages{images, cfg.Environment}, Images: images,
@@ -102,8 +99,7 @@ func (r *Runner) Close() error {
 	return errors.Join(<-r.ended, r.images.Close())
 }
 
-// extendedImages is an image-resolver that adds the variables in [Config.Environment] to the environment of each
-// image.
+// extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image.
 type extendedImages struct {
 	*Images
 	environment []string

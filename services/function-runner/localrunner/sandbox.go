@@ -88,9 +88,8 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	}
 }
 
-// Group returns the ID of the group that must be able to read the image store. If this program runs as root, this
-// is the group of the sandboxes' users. Otherwise it is zero, which means that only this program's user reads the
-// store.
+// Group returns the ID of the group that must be able to read the image store. If this program runs as root, it is
+// the group of the sandboxes' users. Otherwise it is zero: only this program's user reads the store.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup

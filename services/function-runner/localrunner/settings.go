@@ -10,8 +10,7 @@ import (
 
 type (
 	// Gateway, like ImageResolver, is an alias, because a struct cannot embed two types called Config. The fields of
-	// embedded structs need no prefix in environment variables, so that a single variable sets the same setting of
-	// both services.
+	// embedded structs need no prefix in environment variables, so that a variable sets the same setting of both.
 	Gateway = gateway.Config
 	// ImageResolver is an alias for embedding, see [Gateway].
 	ImageResolver = imageresolver.Config

@@ -41,8 +41,7 @@ var issuedByDefault = []string{
 	"image-resolver-tls=spiffe://function-runner/image-resolver",
 }
 
-// secrets returns the names of the Secrets with the private keys of certificates. FunctionConfigs must not pass
-// these Secrets to pods.
+// secrets returns the names of the Secrets with private keys, which FunctionConfigs must not pass to pods.
 func (c *IssuerConfig) secrets() []string {
 	if c.Secret == "" {
 		return nil
@@ -90,8 +89,7 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 	checks.That(c.Life >= minLife, "Issuer.Life", c.Life, minLife.String()+" or more")
 }
 
-// certificateIssuer is the issuer of certificates, as a component of this program. The zero value issues no
-// certificates.
+// certificateIssuer is the issuer of certificates as a component. The zero value issues no certificates.
 type certificateIssuer struct {
 	component serve.Component
 	// refused receives the error if the issuer cannot issue this program's own certificate. It is nil if this program

@@ -71,8 +71,7 @@ const (
 	functionRunnerID = "spiffe://function-runner/function-runner"
 )
 
-// New returns the components of the program pod-manager: the pod-manager service with its port, and the issuer of
-// certificates.
+// New returns the components of the program pod-manager: its service, with a port, and the certificate issuer.
 func New(cfg Config, frame servermain.Frame) ([]serve.Component, error) {
 	issuing, err := cfg.issueForPrograms(&frame)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// podTLS keeps the TLS settings of new function pods up to date: their identities, and the programs that may call
-// them.
+// podTLS keeps the TLS settings of new function pods up to date: identities, and permitted callers.
 type podTLS struct {
 	identity *mtls.Identity
 	callers  callers

@@ -9,8 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// settingsUpdates is a function that changes the settings of a running manager. Each of its methods replaces a
-// single setting.
+// settingsUpdates changes the settings of a running manager. Each of its methods replaces a single setting.
 type settingsUpdates func(change func(*manager.Settings))
 
 func (u settingsUpdates) setFunctions(f map[string]cacheconfig.Entry) {

@@ -28,8 +28,7 @@ import (
 // drainDelay is the time for which the wrapper server of a stopping pod still accepts calls.
 const drainDelay = time.Second
 
-// wrapperEvaluationTime is the wrapper server's default time limit of an evaluation. Only another limit needs an
-// argument.
+// wrapperEvaluationTime is the wrapper server's default time limit of an evaluation. It needs no argument.
 const wrapperEvaluationTime = 5 * time.Minute
 
 // minGracePeriod is the minimum grace period of pods. It is the grace period if FNR_MAX_EVALUATION_TIME is 0, which
@@ -154,8 +153,7 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 	return vars
 }
 
-// networkImages returns the patterns of images whose functions may use the network. It ignores errors, because Validate
-// rejects invalid patterns.
+// networkImages returns the images whose functions may use the network. Validate has rejected invalid patterns.
 func (c *Config) networkImages() imagename.Patterns {
 	patterns, err := imagename.ParsePatterns(c.FunctionNetwork)
 	if err != nil {
@@ -164,8 +162,7 @@ func (c *Config) networkImages() imagename.Patterns {
 	return patterns
 }
 
-// initialSettings returns the settings with which the manager starts. inProcess is true if callers are in the same
-// process.
+// initialSettings returns the manager's first settings. inProcess is true if callers are in the same process.
 func (c *Config) initialSettings(
 	template podspec.Template, functions map[string]cacheconfig.Entry, inProcess bool,
 ) manager.Settings {
@@ -182,8 +179,7 @@ func (c *Config) initialSettings(
 	}
 }
 
-// minPods returns the minimum number of pods of each function in the pod cache configuration, unless the file sets
-// another number.
+// minPods returns the default minimum number of pods of each function in the pod cache configuration.
 func (c *Config) minPods() int {
 	if c.WarmUp {
 		return 1

@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Applet is a small command-line tool in the wrapper server's binary. args are the arguments after the tool's name.
-// It returns the exit code.
+// Applet is a small tool in the wrapper server's binary. It gets its arguments, and returns the exit code.
 type Applet func(args []string) int
 
 // Find returns the applet that a command line calls, and the applet's arguments. If the command line calls the

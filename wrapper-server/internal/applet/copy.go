@@ -155,8 +155,7 @@ func (c *copier) copyLink(source, target string) error {
 	return relink(to, target)
 }
 
-// copyProgram copies this program's binary to the first target. For each further target it creates a link to that
-// copy.
+// copyProgram copies this program's binary to the first target. Further targets become links to that copy.
 func (c *copier) copyProgram(source, target string) error {
 	if c.copied != "" {
 		to, err := filepath.Rel(filepath.Dir(target), c.copied)

@@ -24,8 +24,7 @@ const (
 	defaultProbeWait = time.Second
 )
 
-// Probe implements the applet "grpc-health-probe -addr HOST:PORT". It returns 0 if the server at this address
-// reports the status SERVING.
+// Probe implements the applet "grpc-health-probe -addr HOST:PORT". It returns 0 if the server reports SERVING.
 func Probe(args []string) int {
 	flags := flag.NewFlagSet("grpc-health-probe", flag.ContinueOnError)
 	addr := flags.String("addr", "", "server to ask, as host:port")

@@ -26,9 +26,8 @@ type Config struct {
 	MaxRequestBodySize int
 	// FlattenLog is true if the lines of a function's log are joined into a single line.
 	FlattenLog bool
-	// MaxEvaluationTime limits the time of an evaluation. The time starts when the request has been read, and includes
-	// the wait for other evaluations. Zero means no limit. If the caller's deadline is earlier, the deadline applies
-	// instead.
+	// MaxEvaluationTime limits the time of an evaluation, which starts when the request has been read, and includes
+	// the wait for other evaluations. Zero means no limit. An earlier deadline of the caller takes precedence.
 	MaxEvaluationTime time.Duration
 	// Network is true if the function may use the network.
 	Network bool
@@ -46,10 +45,9 @@ type Config struct {
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings in args, the command-line arguments. environ must be an environment from
-// [Isolate]. LoadConfig uses only two parts of environ: the function's variables, and the secret for TLS. It prints
-// help and errors of flags to w. The flags port, max-request-body-size, verbosity and flatten-log have the same
-// names as in Porch.
+// LoadConfig returns the settings in args, the command-line arguments. environ is an environment from [Isolate], of
+// which LoadConfig uses only the function's variables and the secret for TLS. It prints help and errors of flags to
+// w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},
@@ -105,8 +103,7 @@ func (c *Config) defineFlags(flags *flag.FlagSet) {
 	})
 }
 
-// flagName returns the flag that sets a field of Config, such as --serve-drain-delay for "Serve.DrainDelay". Error
-// texts use this name.
+// flagName returns the flag of a field of Config, such as --serve-drain-delay for "Serve.DrainDelay", for errors.
 func flagName(field string) string {
 	if field == "Telemetry.LogVerbosity" {
 		return "--verbosity"

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// isolated is the first argument of a wrapper server that has executed itself again with the environment from
-// [Isolate].
+// isolated is the first argument of a wrapper server that already runs in the environment from [Isolate].
 const isolated = "isolated"
 
 // functionPrefix is the prefix that marks the function's variables in the environment from [Isolate].

@@ -16,8 +16,7 @@ import (
 // --tls-id, so that an image's value has no effect.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// TLS configures the server's certificate and the permitted callers. The pod-manager sets these settings in function
-// pods.
+// TLS configures the server's certificate and the permitted callers. The pod-manager sets it in function pods.
 type TLS struct {
 	// ID is the pod's SPIFFE ID. If it is empty, the server uses no TLS and serves all callers.
 	ID string

@@ -101,8 +101,7 @@ func hiddenPaths(network bool) []string {
 	return []string{tokens}
 }
 
-// server implements Porch's FunctionEvaluator service. It runs the same command for each evaluation, because a pod
-// runs a single function.
+// server implements Porch's FunctionEvaluator service. All evaluations run the command of the pod's function.
 type server struct {
 	command    fnproc.Command
 	service    *function.Service

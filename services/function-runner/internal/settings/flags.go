@@ -15,8 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// porchFlag is a command-line flag of Porch's function runner, together with the field of [Settings] that the flag
-// sets.
+// porchFlag is a command-line flag of Porch's function runner, and the field of [Settings] that it sets.
 type porchFlag struct {
 	name  string
 	field string // field of Settings
@@ -25,8 +24,7 @@ type porchFlag struct {
 }
 
 // porchFlags returns all command-line flags of Porch's function runner. Parsing a flag sets a field of s. The
-// default of a flag is the current value of this field: the value from the environment variable, or else Porch's
-// default.
+// flag's default is the field's current value: from the environment variable, or else Porch's default.
 func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
@@ -147,8 +145,7 @@ func (s *Settings) registryFlags() []porchFlag {
 	}
 }
 
-// These types implement flag.Value for flags of different types. Set writes the parsed value directly into a field
-// of [Settings].
+// These types implement flag.Value. Set writes the parsed value directly into a field of [Settings].
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }

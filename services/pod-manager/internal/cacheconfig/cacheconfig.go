@@ -40,18 +40,15 @@ type Entry struct {
 	MaxEvaluationTime time.Duration
 	// Prefork is the number of processes that a pod starts in advance for later evaluations. It is nil if not set.
 	Prefork *int
-	// Resources replaces single values of the function container's resources, such as the memory limit. It is nil if
-	// nothing is replaced.
+	// Resources replaces single values of the function container's resources, such as the memory limit. It may be nil.
 	Resources *corev1.ResourceRequirements
-	// Overrides replaces values of the pod template for pods of this function. It is nil if nothing is replaced. Only
-	// FunctionConfigs can set it.
+	// Overrides replaces values of the pod template, or is nil. Only FunctionConfigs can set it.
 	Overrides *podspec.Overrides
 }
 
 // Parse parses a pod cache configuration, and returns its entries in the order of the file. defaultPrefix is the
 // prefix of image names without a slash. Warnings are sentences for users about ignored parts, such as a second
-// entry for an image. If any entry is invalid, Parse returns no entries and an error that lists all invalid
-// entries.
+// entry for an image. If any entry is invalid, Parse returns only an error that lists all invalid entries.
 func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {

@@ -31,8 +31,7 @@ func (e *entry) addWarning(format string, args ...any) {
 	e.warnings = append(e.warnings, fmt.Sprintf("%s: "+format, append([]any{e.where}, args...)...))
 }
 
-// readObject parses the fields of an entry that is a YAML object. It returns the value of the field "name", or nil
-// if the field is missing.
+// readObject parses an entry that is a YAML object, and returns its field "name", or nil if it is missing.
 func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	fields := make(map[string]*yaml.Node)
 	for i := 0; i+1 < len(item.Content); i += 2 {
@@ -81,8 +80,7 @@ func (e *entry) readField(field string, value *yaml.Node) {
 	}
 }
 
-// setDuration parses a duration such as 30m, and stores it in *to. If the duration is invalid, setDuration adds an
-// error with the field's name.
+// setDuration parses a duration such as 30m, and stores it in *to. It adds an error if the duration is invalid.
 func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return

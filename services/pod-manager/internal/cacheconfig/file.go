@@ -20,8 +20,7 @@ type Config struct {
 	Path string
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
-	// Changed is called after each change of the file, with the settings of all its functions. The keys are
-	// [imagename.Name.Key].
+	// Changed is called after each change of the file, with all settings by [imagename.Name.Key].
 	Changed func(map[string]Entry)
 	Log     *slog.Logger
 }
@@ -33,8 +32,7 @@ type File struct {
 	entries []Entry
 }
 
-// Open reads the pod cache configuration. A missing file counts as empty. If the file is invalid, the error
-// contains the line number.
+// Open reads the pod cache configuration. A missing file counts as empty. Parse errors contain the line number.
 func Open(config Config) (*File, error) {
 	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)

@@ -33,8 +33,7 @@ func (e *entry) setResources(value *yaml.Node) {
 	e.Resources = &resources
 }
 
-// decodeResources returns the requests and limits in value, and warnings about ignored parts, such as unknown
-// fields.
+// decodeResources returns the requests and limits in value, and warnings about parts such as unknown fields.
 func decodeResources(value *yaml.Node) (resources corev1.ResourceRequirements, ignored []error, err error) {
 	var raw any
 	if err := value.Decode(&raw); err != nil {

@@ -121,8 +121,7 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns the duration in a field, or zero if the field is missing or invalid. The parameter least is the
-// shortest valid duration.
+// duration returns the duration in a field, from the minimum least up. It is zero if missing or invalid.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0

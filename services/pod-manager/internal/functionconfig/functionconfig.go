@@ -30,8 +30,7 @@ type Config struct {
 	// paths before it. An empty prefix means the default prefix. If Image is invalid, Binary and Pod are nil.
 	Image    string
 	Prefixes []string
-	// Binary and Pod are the parts binaryExecutor and podExecutor of the object. They are nil if the part is missing
-	// or invalid.
+	// Binary and Pod are the fields binaryExecutor and podExecutor. They are nil if missing or invalid.
 	Binary *Binary
 	Pod    *Pod
 	// Problems contains a text for users about each invalid field.

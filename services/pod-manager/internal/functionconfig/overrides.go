@@ -12,8 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// readOverrides reads the field templateOverrides, which replaces values of the pod template. It returns nil if the
-// field is missing or empty.
+// readOverrides returns the field templateOverrides, which replaces values of the pod template, or nil if empty.
 func readOverrides(o object, secrets []string) *podspec.Overrides {
 	if len(o.fields) == 0 {
 		return nil

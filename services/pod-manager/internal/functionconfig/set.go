@@ -144,8 +144,7 @@ func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 	}
 }
 
-// addRange adds settings for the images whose tag satisfies a version constraint. It does nothing if tag is a plain
-// tag.
+// addRange adds settings for tags that satisfy a version constraint. It does nothing if tag is a plain tag.
 func (s *Set) addRange(repository, tag string, f *Function) {
 	c, err := tagconstraint.Parse(tag)
 	if _, exact := c.Exact(); err == nil && !exact {

@@ -27,8 +27,7 @@ type settings struct {
 // of an annotation with all settings.
 const maxSettings = 4 << 10
 
-// readSettings parses the text of the annotation [SettingsAnnotation]. A single problem disables all settings of
-// the annotation.
+// readSettings parses the annotation [SettingsAnnotation]. A single problem disables all of its settings.
 func readSettings(text string, found *problems) settings {
 	if len(text) > maxSettings {
 		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)

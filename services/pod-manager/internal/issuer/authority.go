@@ -110,8 +110,7 @@ func (a authorities) equalTo(others authorities) bool {
 	return slices.EqualFunc(a, others, func(x, y authority) bool { return x.cert.Equal(y.cert) })
 }
 
-// newAuthority creates a certificate authority. It may sign the certificates of programs, but not further
-// authorities.
+// newAuthority creates a certificate authority that may sign certificates, but not further authorities.
 func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	template, key, err := prepareCertificate(now, life)
 	if err != nil {

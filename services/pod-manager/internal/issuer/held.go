@@ -15,8 +15,7 @@ import (
 // process. Each replica issues its own certificate, signed by the authority that all replicas share.
 type Held struct {
 	ID mtls.ID
-	// Use is called with each new certificate, its key and the trusted authorities, as the contents of PEM files by
-	// file name.
+	// Use is called with each new certificate, its key and the trusted authorities, as PEM files by file name.
 	Use func(files map[string][]byte) error
 	// Refused is called with the error if Kubernetes forbids access to the authority's Secret, or if that Secret is
 	// missing. A user must correct this, whereas other failures are temporary.

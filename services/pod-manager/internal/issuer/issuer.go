@@ -26,13 +26,11 @@ import (
 // Config configures an Issuer.
 type Config struct {
 	// Secrets is the client for the namespace of the Secrets. The Secrets must exist, but the issuer creates the
-	// authority's Secret if Create is true. The issuer gets and updates each Secret by its name, so it needs no right
-	// to list Secrets.
+	// authority's Secret if Create is true. The issuer uses each Secret by name, without the right to list Secrets.
 	Secrets corev1client.SecretInterface
 	// Authority is the name of the Secret with the certificate authorities and their private keys.
 	Authority string
-	// Certificates contains the SPIFFE IDs of the certificates to issue. The key is the name of the Secret that stores
-	// the certificate.
+	// Certificates contains the SPIFFE IDs of the certificates to issue, by the name of the certificate's Secret.
 	Certificates map[string]mtls.ID
 	// Held configures the certificate of the program that runs the issuer, if this certificate stays in memory. It is
 	// nil if the program gets its certificate elsewhere.
@@ -41,12 +39,10 @@ type Config struct {
 	Create bool
 	// Life is the validity period of certificates. AuthorityLife is the validity period of certificate authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is the minimum time between the creation of an authority and the first certificate that it signs. It must
-	// be longer than any program takes to notice a change of its Secret, so that all programs trust the authority by
-	// then.
+	// Spread is the minimum age of an authority that signs certificates. It must be longer than any program takes to
+	// notice a change of its Secret, so that all programs trust the authority by then.
 	Spread time.Duration
-	// Pause is the interval at which the issuer checks the Secrets. It is also the maximum delay of a retry after a
-	// failure.
+	// Pause is the interval between checks of the Secrets, and the maximum delay of a retry after a failure.
 	Pause time.Duration
 	Log   *slog.Logger
 	Meter metric.Meter
@@ -99,8 +95,7 @@ func (i *Issuer) Run(ctx context.Context) error {
 	}
 }
 
-// attemptRenewal renews all authorities and certificates that are due, and records the result in metrics, logs and
-// [Issuer.Details].
+// attemptRenewal renews due authorities and certificates, and records the result in metrics, logs and Details.
 func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -160,9 +155,8 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate updates data, the data of a program's Secret: it replaces the certificate if it is due, and the
-// authorities if they changed. The caller then stores the data and calls the function written, which is nil if
-// nothing changed.
+// renewCertificate replaces the certificate in data, the data of a program's Secret, if it is due, and the
+// authorities if they changed. The caller then stores data and calls written, which is nil if nothing changed.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {

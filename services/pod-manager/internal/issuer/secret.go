@@ -21,8 +21,7 @@ const maxConflicts = 5
 // returns the function written, which is called after the data was stored.
 type change func(data map[string][]byte) (written func(), err error)
 
-// updateSecret applies a change to a Secret, and stores the data if it changed. It retries after conflicts with
-// other replicas.
+// updateSecret applies a change to a Secret, and retries after conflicts with other replicas.
 func (i *Issuer) updateSecret(ctx context.Context, name string, change change) error {
 	var err error
 	for range maxConflicts {
@@ -85,8 +84,7 @@ func (i *Issuer) createSecret(ctx context.Context, secret *corev1.Secret) error 
 	return err
 }
 
-// replaceSecret updates a Secret. It returns an error if another client changed the Secret after this replica read
-// it.
+// replaceSecret updates a Secret. It fails if another client changed the Secret after this replica read it.
 func (i *Issuer) replaceSecret(ctx context.Context, secret *corev1.Secret) error {
 	_, err := i.config.Secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 	return err

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Clock tracks the difference between this machine's clock and the API server's clock. Times in pods' annotations use
-// the API server's clock, because replicas read the expiries of each other's pods, and the clocks of their nodes may
-// be hours apart.
+// Clock tracks the difference between this machine's clock and the API server's clock. Times in pods' annotations
+// use the API server's clock, because replicas read each other's times, and replicas' clocks may be hours apart.
 type Clock struct {
 	start time.Time
 	ahead atomic.Int64 // nanoseconds by which the API server's clock is ahead
@@ -39,8 +38,7 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 // whole seconds, and even synchronized clocks differ slightly.
 const tolerance = 2 * time.Second
 
-// loggedDifference is the minimum difference between this machine's clock and the API server's clock that
-// recordTime logs.
+// loggedDifference is the minimum difference to the API server's clock that recordTime logs.
 const loggedDifference = 10 * time.Second
 
 // recordTime adjusts the difference between the clocks. date is the API server's time in a response. sent is this

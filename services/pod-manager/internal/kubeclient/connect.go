@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubeclient creates clients of the Kubernetes API. It corrects the difference between the clocks of the
-// API server and of this machine. It also makes callers retry requests that an API server refuses only because it
-// has just restarted.
+// API server and this machine. It makes callers retry requests that a restarting API server refuses.
 package kubeclient
 
 import (
@@ -62,8 +61,7 @@ func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, er
 	return config, nil
 }
 
-// ConnectDynamic returns a client for custom resources, and a function that lists the resources in an API group and
-// version.
+// ConnectDynamic returns a client for custom resources, and a function that lists the resources of an API version.
 func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	dynamic.Interface, func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error), error,
 ) {

@@ -49,16 +49,14 @@ func IsTransient(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsUnexpectedServerError(err)
 }
 
-// Transient marks an error as transient. Callers use it for refusals of the API server after which the same request
-// may succeed later.
+// Transient marks an error of the API server as transient, because the same request may succeed later.
 func Transient(err error) error { return transient{err} }
 
 type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Backoff waits between attempts, with growing delays. If the API server requests a delay, this delay is used
-// instead. Use [NewBackoff].
+// Backoff waits between attempts, with growing delays or the delay that the API server requests. Use [NewBackoff].
 type Backoff struct{ waits retry.Backoff }
 
 // NewBackoff returns a Backoff for requests to the API server.

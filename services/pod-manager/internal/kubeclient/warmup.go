@@ -18,8 +18,7 @@ import (
 // but still loads roles, quotas and service accounts, and refuses requests that it will allow a moment later.
 const warmUp = 10 * time.Second
 
-// maxStatus is the maximum number of bytes that are read from the body of a refusal by the API server. It is enough
-// for any name and reason.
+// maxStatus limits the bytes read from an API server's refusal. It is enough for any name and reason.
 const maxStatus = 64 << 10
 
 // warmUpTransport turns refusals during the API server's warm-up into transport errors, so that callers retry them
@@ -31,8 +30,7 @@ type warmUpTransport struct {
 	since *atomic.Pointer[time.Time]
 }
 
-// toleratingWarmUp wraps a transport in a [warmUpTransport], so that callers retry requests that the API server
-// refuses during its warm-up.
+// toleratingWarmUp wraps a transport so that callers retry refusals during the warm-up of the API server.
 func toleratingWarmUp(next http.RoundTripper) http.RoundTripper {
 	return warmUpTransport{next: next, since: new(atomic.Pointer[time.Time])}
 }

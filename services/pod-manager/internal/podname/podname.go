@@ -27,8 +27,7 @@ const (
 	maxTag = 16
 )
 
-// suffixAlphabet contains the 27 characters of suffixes. As in names that Kubernetes generates, vowels and ambiguous
-// characters are excluded.
+// suffixAlphabet contains 27 characters. As in Kubernetes' names, there are no vowels or ambiguous characters.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // PodID returns the id of the pod in a slot. A slot is the pod's number among the function's pods, counted from 1.
@@ -110,8 +109,7 @@ func hashDigits(text string) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// hashParts returns the hash of a list of texts. It hashes the length of each text too, so that ("ab", "c") and ("a",
-// "bc") differ.
+// hashParts returns the hash of texts and of their lengths, so that ("ab", "c") and ("a", "bc") differ.
 func hashParts(parts ...string) [sha256.Size]byte {
 	var b strings.Builder
 	for _, part := range parts {

@@ -26,8 +26,7 @@ type Builder struct {
 	// their function's registry requires credentials. If PullSecret is empty, no pod gets a pull secret.
 	PullSecret string
 	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper
-	// server's, may be in private registries too. This is safe, because a kubelet sends credentials only to their own
-	// registry.
+	// server's, may be in private registries too. A kubelet sends credentials only to their own registry.
 	AlwaysPullSecret bool
 	// Args are additional arguments of the wrapper server, in the form --flag=value. If the template sets the same
 	// flag, the template's value takes precedence.
@@ -60,9 +59,8 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	return pod
 }
 
-// selectArchitecture restricts a pod to nodes with the given CPU architecture. The restriction is necessary because
-// the digest or the command of the pod's image belongs to a single architecture. A node selector of the template
-// takes precedence.
+// selectArchitecture restricts a pod to nodes with a CPU architecture, because the digest or the command of the
+// pod's image belongs to a single architecture. A node selector of the template takes precedence.
 func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
 		return
@@ -155,8 +153,7 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// setNames returns the names of the variables that the pod always sets. These are all variables except optional
-// references.
+// setNames returns the names of the variables that the pod always sets: all except optional references.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
 		if !isOptional(v.ValueFrom) && !slices.Contains(names, v.Name) {
@@ -261,8 +258,7 @@ func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
 	return b.Service(Request{Workload: Workload{Function: f}, Template: t, Slot: o.Slot})
 }
 
-// commonMetadata returns the metadata that a pod and its Service have in common. It includes the labels and
-// annotations of the template.
+// commonMetadata returns the metadata of a pod or its Service, including the template's labels and annotations.
 func (b Builder) commonMetadata(template metav1.ObjectMeta, name string, r Request) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: name, Namespace: b.Namespace,

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// toolsVolume is the volume that contains the wrapper server in function pods. toolsPath is the volume's mount
-	// path.
+	// toolsVolume is the volume with the wrapper server in function pods, and toolsPath is its mount path.
 	toolsVolume = "wrapper-server-tools"
 	toolsPath   = "/wrapper-server-tools"
 	// mountedProgram is the path of the wrapper server in pods that mount the wrapper server's image. The image is

@@ -54,8 +54,7 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// misplacedFieldAdvice returns advice for users who wrote labels or annotations outside of metadata. It is empty
-// for all other problems.
+// misplacedFieldAdvice returns advice for users who wrote labels or annotations outside of metadata, or nothing.
 func misplacedFieldAdvice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
@@ -65,8 +64,7 @@ func misplacedFieldAdvice(problem error) string {
 	return ""
 }
 
-// warnOfDuplicates returns warnings about duplicate keys in a YAML text, because YAML uses only the last value of a
-// duplicate key.
+// warnOfDuplicates returns warnings about duplicate keys in a YAML text: YAML uses only the last value of each.
 func warnOfDuplicates(key, text string) []string {
 	var raw map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {

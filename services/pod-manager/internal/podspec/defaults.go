@@ -66,8 +66,7 @@ func unusedVariables(c *corev1.Container) (warnings []string) {
 // fillPod adds the defaults for fields of the pod itself, rather than of its containers.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
-		// Mount no service account token, unless the template names a service account: such a pod needs the account's
-		// rights.
+		// Mount a token only if the template names a service account, because the pod then needs the account's rights.
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	if spec.EnableServiceLinks == nil {
@@ -111,8 +110,7 @@ func restrictRights(c *corev1.Container) {
 	}
 }
 
-// annotationSCC names a pod's security context constraint on OpenShift. OpenShift assigns a user to pods with this
-// annotation.
+// annotationSCC names a pod's security context constraint, from which OpenShift assigns the pod's user.
 const annotationSCC = "openshift.io/required-scc"
 
 // fillUser makes a container run as a user other than root, unless the template requests root or leaves the user to

@@ -147,8 +147,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// If a container could not be started, the start time in its status is in the year 1970. This counts as a failure
-	// at the start.
+	// In its status, a container that could not be started has a start time in 1970. This is a failure at the start.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
@@ -161,9 +160,8 @@ const (
 )
 
 // ownFault reports whether a container exited by itself, so that a new container may exit in the same way. It
-// returns false if another process killed the container, or if the container runtime interrupted the start. It also
-// returns false if the kernel killed the container because of its memory use, because memory use depends on the
-// function's input.
+// returns false if another process killed the container, or the container runtime interrupted the start. It also
+// returns false if the kernel killed it because of its memory use, which depends on the function's input.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }

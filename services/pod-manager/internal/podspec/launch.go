@@ -21,8 +21,7 @@ const (
 	// LaunchFailed is the state of a pod whose container could not be created or started. The node may be unable to
 	// mount images, or the function's image may be the cause.
 	LaunchFailed
-	// LaunchMissing is the state of a pod whose container could not find the wrapper server, because the node did not
-	// mount the image.
+	// LaunchMissing is the state of a pod whose node did not mount the image, so that the wrapper server is missing.
 	LaunchMissing
 )
 

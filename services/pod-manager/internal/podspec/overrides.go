@@ -10,8 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Overrides contains a function's values for fields of the pod template. A field that is unset here keeps the
-// template's value.
+// Overrides contains a function's values for fields of the pod template. Unset fields keep the template's value.
 type Overrides struct {
 	// ServiceAccount is the name of the service account of the function's pods.
 	ServiceAccount string `json:",omitempty"`

@@ -5,8 +5,7 @@
 //
 // Files, in reading order: podspec (labels and input); template, decode and check (users' templates); builtin and
 // base (the built-in template, and Porch's objects); defaults and filesystem (defaults for unset fields); builder,
-// overrides, resources and tls (building of pods and Services); status, failure, waiting and launch (the state of a
-// pod).
+// overrides, resources and tls (building of pods and Services); status, failure, waiting and launch (state).
 package podspec
 
 import (

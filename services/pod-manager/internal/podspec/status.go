@@ -103,8 +103,7 @@ func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	return pool.PhasePulling, preparingReason(pod)
 }
 
-// functionStatus returns the status of the function container. It is nil if the pod's status does not contain the
-// container yet.
+// functionStatus returns the status of the function container, or nil if the kubelet has not reported it yet.
 func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == ContainerName {
@@ -136,8 +135,7 @@ func preparingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerReason describes a container that waits or runs, for users. kind is the kind of the container, such as
-// "init container".
+// containerReason tells users why a container waits or runs. kind is its kind, such as "init container".
 func containerReason(kind string, s corev1.ContainerStatus) string {
 	switch {
 	case s.State.Waiting != nil:

@@ -23,8 +23,7 @@ const (
 	always
 )
 
-// remedies contains the remedy for each reason in the status of a waiting container. Reasons that are missing here
-// count as transient.
+// remedies contains the remedy for each reason of a waiting container. Missing reasons count as transient.
 var remedies = map[string]remedy{
 	"":                  byItself,
 	"ContainerCreating": byItself,
@@ -70,8 +69,7 @@ func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
 }
 
-// crashProblem returns the problem of a container that exits after each start. The problem's reason begins with the
-// cause of the last exit.
+// crashProblem returns the problem of a container that exits after each start, with the cause of the last exit.
 func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	t := s.LastTerminationState.Terminated
 	if t == nil {
@@ -84,10 +82,9 @@ func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(ownFault(t), false), crashLoop, joinTexts(joinTexts(how, t.Message), s.State.Waiting.Message))
 }
 
-// passingCauses contains parts of the messages by which kubelets and container runtimes describe transient
-// failures. The kubelet's reason is not enough, because transient and permanent failures have the same reason, such
-// as "ErrImagePull". A transient failure whose message is missing here counts as permanent, so that callers get its
-// error sooner.
+// passingCauses contains parts of messages by which kubelets and container runtimes describe transient failures.
+// The reason is not enough, because permanent failures can have the same reason, such as "ErrImagePull". A
+// transient failure whose message is missing here counts as permanent, so that callers get its error sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
 	"connection refused", "connection reset", "no route to host", "network is unreachable",

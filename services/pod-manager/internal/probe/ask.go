@@ -76,8 +76,7 @@ func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }
 
-// credentialsOf returns the transport credentials for calls to a pod: TLS if the pod has an identity, or else no
-// TLS.
+// credentialsOf returns the credentials for calls to a pod: TLS if the pod has an identity, or else plaintext.
 func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredentials, error) {
 	secure, err := a.identity.ClientOfProven(pod.ID, pod.Secret)
 	if err != nil || secure == nil {

@@ -20,8 +20,7 @@ const (
 	// replica adopts the pods of another replica. The limit makes such bursts faster, because more concurrent
 	// connections only delay each other.
 	parallel = 64
-	// turn is the maximum time for which a probe without a timeout of its own runs before it waits behind other
-	// probes.
+	// turn is the time for which a probe without its own timeout runs before it waits behind other probes.
 	turn = 2 * time.Second
 )
 
@@ -104,8 +103,7 @@ func (p *Prober) endProbe(pod string) {
 	}
 }
 
-// Run runs the requested probes until ctx is done, and returns once no probe is running. Each pod has at most a
-// single probe.
+// Run runs the requested probes, at most one per pod, until ctx is done. It then waits for running probes to end.
 func (p *Prober) Run(ctx context.Context) error {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // turns return no errors
@@ -177,8 +175,7 @@ const (
 )
 
 // finishTurn updates the prober after a probe has run once, and returns the result to report. stopped is true if
-// the probe was cancelled. over is true if the probe is complete. Otherwise the probe is queued and runs again
-// later.
+// the probe was cancelled. over is true if it is complete. Otherwise the probe is queued to run again.
 func (p *Prober) finishTurn(former *probe, stopped, over bool) result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,8 +16,7 @@ type queue struct {
 func (q *queue) addFresh(p *probe) { q.fresh = append(q.fresh, p) }
 func (q *queue) addTried(p *probe) { q.tried = append(q.tried, p) }
 
-// next removes the next probe that is not cancelled, and returns it. It returns nil if the queue contains no such
-// probe.
+// next removes and returns the next probe that is not cancelled, or returns nil if there is none.
 func (q *queue) next() *probe {
 	for len(q.fresh)+len(q.tried) > 0 {
 		next := q.removeNext()

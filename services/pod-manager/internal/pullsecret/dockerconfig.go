@@ -38,8 +38,7 @@ type copiedLogin struct {
 
 // Parse converts a docker configuration file to the content of the pull secret. The content includes only users and
 // passwords, because kubelets cannot use other credentials. Equal credentials result in equal content. Warnings
-// name the registries with other kinds of credentials. Neither warnings nor errors contain any part of a
-// credential.
+// name the registries with other kinds of credentials. Neither warnings nor errors quote credentials.
 func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	var file dockerConfig
 	if err := json.Unmarshal(content, &file); err != nil {

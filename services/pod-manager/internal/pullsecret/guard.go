@@ -29,8 +29,7 @@ type Guard struct {
 	Send   func(pool.Event)
 }
 
-// Create creates a pod. If the function requires the pull secret, Create first checks that the pull secret exists
-// and is up to date.
+// Create creates a pod. If the pod requires the pull secret, Create first checks that the Secret is up to date.
 func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	if !what.Function.PullSecret {
 		g.Cluster.Create(action, what)

@@ -61,8 +61,7 @@ func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	}
 }
 
-// parseConfig converts the content of the docker configuration file to the content of the pull secret, and logs
-// warnings.
+// parseConfig converts the docker configuration file to the content of the pull secret, and logs warnings.
 func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error) {
 	pullConfig, warnings, err := Parse(content)
 	if err != nil {
@@ -97,9 +96,8 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 	return err
 }
 
-// takeWaiting removes and returns the callbacks of [Keeper.Then] that wait for a result. attemptSync calls it
-// before it reads the Secret. A callback that arrives later waits for the next attempt, because the Secret may have
-// changed in between.
+// takeWaiting removes and returns the callbacks of [Keeper.Then]. attemptSync calls it before it reads the Secret.
+// A later callback waits for the next attempt, because the Secret may have changed in between.
 func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

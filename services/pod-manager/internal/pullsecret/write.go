@@ -20,8 +20,7 @@ const (
 	maxConflicts = 5
 )
 
-// syncSecret writes the content of the docker configuration file to the pull secret, unless the Secret is up to
-// date.
+// syncSecret writes the docker configuration file to the pull secret, unless the Secret is up to date.
 func (k *Keeper) syncSecret(ctx context.Context) error {
 	if k.content == nil {
 		return k.cause
