@@ -69,9 +69,8 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount returns a copy of the image for Push. Layers of the copy that were already pushed to another repository are
-// mounted from there instead of uploaded. Images of the same program share a layer although each image has its own
-// repository. If r does not mount layers, mount returns the image unchanged.
+// mount returns a copy of the image whose layers are mounted from another repository if they were already pushed
+// there, so that Push uploads each layer only once. Without [Registry.WithMounts], it returns the image unchanged.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {

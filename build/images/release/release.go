@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release builds the container images of this project's programs with ko. Their base images contain
-// symbolic links at the paths at which Porch's manifests expect the programs.
+// Package release builds the container images of this project's programs with ko. Because ko puts each program in
+// /ko-app, the images also contain symbolic links at the paths that Porch's manifests use.
 package release
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package imageresolver resolves image references to digests and to the commands of their containers. Only this
-// package connects to image registries. Any number of replicas may run, because it needs no Kubernetes permissions
-// and stores nothing on disk. The only exception is the [Store] in programs that run images without pods.
+// package connects to image registries. Its service stores nothing on disk, so any number of replicas may run.
+// Programs that run images without pods also use a [Store], which keeps images on disk.
 package imageresolver
 
 import (
@@ -32,9 +32,8 @@ const (
 	maxResponseBytes = 32 << 20
 )
 
-// Resolver is the image-resolver for callers in the same process, without a network port. It implements the
-// interface of the generated client. Its errors have classes of package fault. Callers must not modify a response,
-// because several callers share it.
+// Resolver resolves images for callers in the same process, without a network port. Its errors have classes of
+// package fault. Callers must not modify a response, because several callers share it.
 type Resolver struct {
 	*resolver.Resolver
 	tasks    []serve.Task

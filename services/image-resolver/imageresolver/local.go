@@ -193,8 +193,8 @@ func (l *Local) selectTag(names []imagestore.Name, req *imageresolverv1.ResolveI
 	return name.WithTag(tag)
 }
 
-// leadsTo reports whether a stored name is the answer to a request for name: it has the requested digest, or the
-// same repository and tag.
+// leadsTo reports whether a stored image name matches the requested name: by digest if name contains a digest, and
+// otherwise by repository and tag.
 func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	if name.Digest != "" {
 		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest

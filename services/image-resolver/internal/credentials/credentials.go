@@ -44,8 +44,7 @@ type Credential struct {
 	// Origin is the path of the file that contains the credential or names its credential helper. It is for error
 	// messages.
 	Origin string
-	// Kept is true if the credential was read earlier, so that it may be outdated and a retry with a new credential is
-	// useful.
+	// Kept is true if the credential comes from memory and may be outdated. If a registry rejects it, call Renew.
 	Kept bool
 }
 
@@ -59,7 +58,7 @@ type Store struct {
 	files   []*file
 }
 
-// file is a docker configuration file, with its content at the last time it was read.
+// file is a docker configuration file and its last valid content.
 type file struct {
 	path string
 
@@ -104,8 +103,8 @@ func (s *Store) Lookup(ctx context.Context, repository string) (Credential, erro
 	return s.find(ctx, repository, false)
 }
 
-// Renew returns the same as Lookup, but without cached data. Callers use it after a registry rejected a credential.
-// It reads the files and runs the credential helpers again, so that it finds a rotated credential immediately.
+// Renew is like Lookup, but reads the files and runs the credential helpers again instead of using cached answers.
+// Callers use it after a registry rejected a credential, because the credential may have been rotated.
 func (s *Store) Renew(ctx context.Context, repository string) (Credential, error) {
 	for _, f := range s.files {
 		s.reloadFile(ctx, f)
@@ -130,7 +129,7 @@ func (s *Store) find(ctx context.Context, repository string, renew bool) (Creden
 }
 
 // askFile returns the credential for a repository from a configuration file or its credential helper. The result
-// kept is true if the credential was read earlier.
+// kept is true if the credential comes from memory and may be outdated.
 func (s *Store) askFile(
 	ctx context.Context, f *file, repository string, renew bool,
 ) (auth types.AuthConfig, kept bool, err error) {

@@ -88,9 +88,8 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns the credential helper for a repository, and the server name for which the helper must be
-// queried. It also returns the credentials in the file itself as inline. They are used if the helper has none. Any
-// result may be empty.
+// findCredentials returns the credential helper for a repository and the server name to query it for. The result
+// inline contains the credentials in the file itself, for use if the helper has none. Any result may be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)
 	for _, key := range candidates {

@@ -46,9 +46,8 @@ const (
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
 // runHelper queries the credential helper docker-credential-NAME for the credentials of server. The result is empty
-// if the helper has no credentials for the server. Errors are of class fault.Precondition, or of class
-// fault.Unavailable if the helper does not answer within limit. Error messages never quote the helper's standard
-// output. They quote its standard error without text that looks secret.
+// if the helper has none. Errors are of class fault.Precondition, or fault.Unavailable if the helper does not answer
+// within limit. They never quote the helper's standard output, and hide secrets in its standard error.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dialguard prevents connections from this service to local addresses: addresses of this machine,
-// link-local addresses, and addresses of cloud metadata services. Callers choose image names, and registries choose
-// redirects and token servers. Without this package, both could make the service send requests to local addresses.
-// Private addresses do not count as local, because registries in clusters use them. A request may also be
-// restricted to public addresses.
+// link-local addresses, and addresses of cloud metadata services. Otherwise, callers could reach these addresses by
+// image names, and registries could reach them by redirects. Private addresses do not count as local, because
+// registries in clusters use them, but a [Restriction] can also forbid private addresses.
 package dialguard
 
 import (
@@ -25,8 +24,7 @@ func (e *Error) Error() string {
 // restrictionKey is the context key of a request's [Restriction].
 type restrictionKey struct{}
 
-// Restriction forbids a request to connect to local addresses. It also forbids private addresses unless Private is
-// true.
+// Restriction forbids a request to connect to local addresses, and to private addresses unless Private is true.
 type Restriction struct {
 	// Host is the host of the request, for error messages.
 	Host string

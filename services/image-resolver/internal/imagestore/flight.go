@@ -102,8 +102,8 @@ func (f *flights) startPull(ctx context.Context, key string, pull pullFunc) *fli
 	return p
 }
 
-// removeWaiter is called when a caller stops waiting for a pull. After the last caller has left, the pull is
-// cancelled: immediately if its download has not begun, and otherwise after the time linger.
+// removeWaiter must be called when a caller stops waiting for a pull. After the last caller has left, the pull is
+// cancelled: immediately if its download has not begun, and otherwise after five minutes.
 func (f *flights) removeWaiter(key string, p *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

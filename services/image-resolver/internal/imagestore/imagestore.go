@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagestore stores the root file systems of images on disk, by the digest of the image. Several processes may
-// share a store. Only a single process pulls each image, and then all processes can use it. No process removes an
-// image while another process uses it.
+// Package imagestore stores the root file systems of images on disk, by the digest of the image. Several processes
+// may share a store. Only one of them pulls each image, and none removes an image that another process uses.
 //
 // A store's directory contains:
 //
 //	images/HEX/rootfs       the complete files of an image
 //	images/HEX/image.json   the image's repository and size
-//	locks/HEX               lock file of an image: processes hold a shared lock while they use the image, and an
-//	                        exclusive lock while they pull or remove it; the file's time is the last use
+//	locks/HEX               lock of an image: shared for its users, exclusive for a pull or removal;
+//	                        the modification time of the file is the time of the image's last use
 //	names/HASH.json         an image name with the digest to which it was last resolved
 //	stages/NAME             temporary directory of an image that is being pulled or removed
 //	stages/NAME.lock        lock file of the temporary directory, locked while a process uses the directory
@@ -82,8 +81,8 @@ type Store struct {
 	whenFull atomic.Pointer[func()]
 }
 
-// WhenFull registers a function that closes images which are open only to make their next use faster. If a new
-// image does not fit because all images are in use, the store calls the function before it rejects the new image.
+// WhenFull registers the function free, which must release images that the caller only keeps open for later use.
+// The store calls free before it rejects a new image because all images in the store are in use.
 func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
 // Open opens a store. It also removes temporary files that killed processes have left in the store.
@@ -152,10 +151,9 @@ func (s *Store) Close() {
 	_ = s.root.Close()
 }
 
-// Open returns the absolute path of an image's root file system. If the store does not contain the image, Open
-// pulls it first. The image is not removed from the store until release is called. All callers that open the same
-// image share a pull, which is cancelled some minutes after the last caller has given up. Open calls phase whenever
-// the progress of the pull changes, with a text such as "pulling 2 of 7 layers, 12 of 80 MiB".
+// Open returns the absolute path of an image's root file system, and pulls the image first if necessary. Callers must
+// call release when they no longer use the image. Concurrent callers share a pull, which is cancelled at most five
+// minutes after the last caller leaves. Open calls phase with texts such as "pulling 2 of 7 layers, 12 of 80 MiB".
 func (s *Store) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {

@@ -82,8 +82,8 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing returns the result of fits. If it is false, tryAfterFreeing closes images that are open only for
-// their next use, and calls fits again.
+// tryAfterFreeing calls fits. If fits returns false, tryAfterFreeing calls the function from [Store.WhenFull], which
+// releases images that are only kept open for later use, and then calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -117,8 +117,8 @@ func bytesOf(images []Record) (total int64) {
 	return total
 }
 
-// describeSize returns the number of received bytes as a text for an error message. A download stops at the first
-// byte after the expected size, so that the text for a larger n is "more than" the expected size.
+// describeSize returns the number n of downloaded bytes as a text for an error message. If n exceeds the expected
+// size, the text is only "more than" this size, because a download stops at the first excess byte.
 func describeSize(n, expected int64) string {
 	if n > expected {
 		return "more than " + strconv.FormatInt(expected, 10)

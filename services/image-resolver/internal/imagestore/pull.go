@@ -28,8 +28,7 @@ const (
 	record = "image.json"
 )
 
-// Mount points in the root file system of an image. Sandboxes mount directories and files over them. They must
-// exist before, because the root file system is read-only.
+// Mount points that a pull creates in each image, because sandboxes mount images read-only and cannot create them.
 var (
 	mountDirectories = []string{"proc", "dev", "tmp", "sys"}
 	mountFiles       = []string{"etc/resolv.conf", "etc/hosts", "etc/hostname"}
@@ -39,17 +38,15 @@ var (
 type Record struct {
 	Repository string `json:"repository"`
 	Digest     string `json:"digest"`
-	// Bytes is an upper bound of the image's disk space. Files is the number of the image's files, directories and
-	// links.
+	// Bytes is an upper bound of the image's disk space. Files is the number of its files, directories and links.
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
 	// Used is the time of the last known use.
 	Used time.Time `json:"-"`
 }
 
-// pullSlots limits the number of concurrent pulls. The limit is necessary because running pulls use disk space that
-// the store does not count yet. The limit for each registry is lower than the total, so that a slow registry leaves
-// a slot to other registries.
+// pullSlots limits the number of concurrent pulls, because the store does not yet count their disk space. The limit
+// for each registry is lower than the total limit, so that a single slow registry cannot block all pulls.
 type pullSlots struct {
 	all *semaphore.Weighted
 
@@ -235,9 +232,8 @@ func missingHosts(hosts string) string {
 // unprivileged is the ID of the user in a sandbox if the image's user is root or not a number.
 const unprivileged = 65532
 
-// missingUsers returns a function for [unpack.Tree.AddLines] that adds the users of sandboxes to /etc/passwd,
-// because programs look up their own user there. Some sandboxes run as root. All other sandboxes run as the image's
-// user if it is a number other than 0, or else as the user unprivileged.
+// missingUsers returns a function that adds the users of sandboxes to /etc/passwd, where programs look up their own
+// user: root, and the image's user. If the image's user is root or a name, the user 65532 is added instead of it.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)

@@ -15,8 +15,8 @@ import (
 // lockSuffix is the suffix of the lock file of a stage, which is a temporary directory.
 const lockSuffix = ".lock"
 
-// stage is a temporary directory in the store, in which an entry is created before it is renamed to its final path.
-// Entries to remove are renamed into a stage, too.
+// stage is a temporary directory in the store. New entries are renamed from a stage to their final path, and images
+// are renamed into a stage before their removal, so that other processes never see an incomplete entry.
 type stage struct {
 	store *Store
 	dir   string

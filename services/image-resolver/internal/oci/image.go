@@ -124,8 +124,8 @@ const toolsPath = "/wrapper-server-tools"
 // runtimes would mount the volume at, above or below toolsPath. It is empty if the image has no such volume.
 type hidingVolume string
 
-// aboveTools matches a JSON object that may contain the root directory as a key, either plainly or with escapes. A
-// volume at the root directory would hide toolsPath.
+// aboveTools matches JSON text that may contain the root directory as a key, possibly written with backslash escapes.
+// A volume at the root directory would hide the directory toolsPath.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
 // UnmarshalJSON searches the keys of a JSON object for a volume that hides the wrapper server. It decodes the

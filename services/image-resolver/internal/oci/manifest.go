@@ -105,7 +105,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 			MediaType types.MediaType `json:"mediaType"`
 			Digest    v1.Hash         `json:"digest"`
 			Platform  *platform       `json:"platform"`
-			// Annotations shows whether the entry is an attestation instead of an image: attestations have a reference type.
+			// Annotations contain a reference type if the entry is an attestation instead of an image.
 			Annotations struct {
 				ReferenceType string `json:"vnd.docker.reference.type"`
 			} `json:"annotations"`
@@ -158,10 +158,9 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the children of an index that may contain an image for a wanted platform. Callers must try them in
-// order. Select looks for the wanted platforms in order of preference, and returns only the child with the lowest
-// variant of the first platform that it finds. If it finds none, it returns all children without a platform,
-// because their configurations may contain a wanted platform.
+// Select returns the manifest in an index for the first platform in want for which the index contains a manifest. If
+// there is none, it returns up to 16 manifests for which the index names no platform. Callers must try them in order,
+// because only an image's configuration then names its platform.
 func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	var unnamed []Child
 	var others []string
@@ -188,8 +187,8 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
-// maxUnnamed is the maximum number of children without a platform that Select returns. Each of them costs requests
-// to the registry.
+// maxUnnamed is the maximum number of manifests without a platform that Select returns. Trying a manifest costs
+// requests to the registry.
 const maxUnnamed = 16
 
 // lowestVariant returns the child of the index that runs on the platform. If there are several, it returns the

@@ -106,9 +106,8 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms from which an image is chosen for a request that names a platform. It returns p if
-// named is empty. Otherwise it returns only named, with empty fields replaced by the fields of the first platform
-// of p.
+// For returns the platforms from which to choose an image for a request. It returns p if the request's platform named
+// is empty. Otherwise it returns only named, and takes its missing fields from the first platform of p.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p

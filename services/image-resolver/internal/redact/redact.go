@@ -10,9 +10,8 @@ import (
 	"unicode"
 )
 
-// patterns match text that looks secret. Servers may repeat the credentials of a request in their answers, changed
-// or in part. All JSON web tokens begin with the same characters. In URLs, the user part contains passwords, and
-// the query contains signatures, also in relative URLs.
+// patterns match text that looks secret, because servers may repeat a request's credentials in their answers. They
+// match text after words such as "password", JSON web tokens, and the user part and query of URLs.
 var patterns = []struct {
 	secret      *regexp.Regexp
 	replacement string

@@ -21,8 +21,7 @@ const (
 	// maxAnswer is the maximum size of an answer, in bytes. Every registry must accept manifests up to this size, and
 	// configurations are smaller.
 	maxAnswer = 4 << 20
-	// maxSession is the maximum size of all answers in a session together, in bytes. Lists of tags need several
-	// answers.
+	// maxSession is the maximum size of all answers in a session, in bytes. A list of tags needs several answers.
 	maxSession = 32 << 20
 )
 
@@ -74,11 +73,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings permit them for
-// the host. It rejects token servers at private addresses, unless the registry is at a private address or at the
-// same address.
-//
-// The check is in this transport and not in a client's CheckRedirect, because every request uses this transport,
-// including pings and requests to token servers.
+// the host. It rejects token servers at private addresses, unless the registry's address is private, too, or equal.
+// The check is in a transport instead of CheckRedirect, because all requests use the transport, including pings.
 func (g *guard) checkTarget(req *http.Request) error {
 	host := req.URL.Hostname()
 	private := dialguard.IsPrivate(host)
@@ -93,9 +89,9 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether the session may send requests to host, which is a local address. The registry must be
-// listed in the settings, and host must be the registry itself, or both must be on this machine. Redirects from
-// other registries to the address of a listed registry are therefore rejected.
+// mayReach reports whether the session may send requests to the local address host. The settings must list the
+// session's registry, and host must be this registry, or both must be loopback addresses. Redirects from other
+// registries to the address of a listed registry are therefore rejected.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether the registry of the session, its redirects and its token servers may be at private
@@ -124,9 +120,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial returns req with a restriction: the connection fails if the host name resolves to a local address.
-// There is no restriction if the settings list both the host and the registry. [guard.checkTarget] has already
-// checked hosts that are IP addresses.
+// restrictDial returns a request whose connection fails if the host name resolves to a local address. It returns req
+// unchanged if the settings list host and registry, or if host is a local address, which checkTarget has permitted.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {

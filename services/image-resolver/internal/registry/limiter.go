@@ -105,7 +105,7 @@ func (l *limiter) forgetUnused(s *slot) {
 }
 
 // recordAnswer records that the registry has sent a complete answer. Answers to pings do not count, because a
-// registry that answers only pings could then block the slots of other registries.
+// registry that answers only pings could then occupy the slots of registries that work.
 func (s *slot) recordAnswer() {
 	s.proven = true
 	s.limiter.mu.Lock()

@@ -173,9 +173,8 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 	return token, err
 }
 
-// tokenScopes returns the scopes for which a token is requested. The scope in the challenge is first, because some
-// token servers read only the first scope. The scope in the challenge to a ping is ignored, because it is only a
-// placeholder.
+// tokenScopes returns the scopes for which a token is requested. The scope that the registry requires is first,
+// because some token servers read only the first scope. The scope in an answer to a ping is ignored as a placeholder.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {

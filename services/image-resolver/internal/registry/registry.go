@@ -62,9 +62,8 @@ type Client struct {
 	cfg     Config
 	limiter *limiter
 	metrics *metrics
-	// plaintext contains the registries for which plain HTTP is permitted. The map local contains the registries that
-	// may be at local addresses. The map mirrors contains the mirrors of registries and of repository prefixes. All
-	// keys are canonical names.
+	// These maps contain the settings Insecure, Local and Mirrors by the canonical names of registries. The map local
+	// also contains the insecure registries and the mirrors.
 	plaintext map[string]bool
 	local     map[string]bool
 	mirrors   map[string][]string
@@ -100,10 +99,9 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// With calls use with a session for a repository, such as "docker.io/library/busybox". It first tries the mirrors
-// of the repository, until a call of use succeeds, and finally the registry itself. Errors have a class of package
-// fault: Precondition if the registry rejected a request, Unavailable if no registry can be reached, or the class
-// of the error that use returned.
+// With calls the function use with a session for a repository, such as "docker.io/library/busybox", first at each
+// mirror and finally at the registry, until a call succeeds. Errors have a class of package fault: Precondition if
+// the registry rejected a request, Unavailable if no registry can be reached, or the class of the function's error.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
 	sources := c.sourcesOf(repository)

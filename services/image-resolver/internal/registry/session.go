@@ -49,8 +49,8 @@ func (c *Client) openSession(
 	return s, s.login(ctx)
 }
 
-// reportAttempt reports the error of a failed attempt to the callers. If their deadlines expire before the last
-// attempt, they can return this error.
+// reportAttempt reports the error of a failed attempt to the callers, so that they can return it if their deadlines
+// expire before the last attempt.
 func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)

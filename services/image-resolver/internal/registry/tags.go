@@ -60,8 +60,8 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	return list.tags, nil
 }
 
-// nextPage returns the URL of the next page of a list from the Link headers, or nil after the last page. It takes
-// only the query from the link, because some registries send a host or path that is not reachable from here.
+// nextPage returns the URL of the next page of a list from the Link headers, or nil after the last page. It uses only
+// the query of the link, because some registries send a host or path that is only valid in their own network.
 func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	for _, link := range splitHeader(links, ',') {
 		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")

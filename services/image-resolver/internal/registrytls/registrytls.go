@@ -223,8 +223,8 @@ func newTransport(config *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// Received data needs memory until it is read. With this limit for each stream, eight fetches from the same
-		// registry fill a quarter of the connection's buffer.
+		// Received data needs memory until it is read. These limits let eight fetches from the same registry fill
+		// at most a quarter of the connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }

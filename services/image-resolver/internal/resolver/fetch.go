@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// key identifies a cached answer of a registry. The answer is an image, by tag or digest and by platforms. If both
-// tag and digest are empty, the answer is the list of the repository's tags.
+// key identifies a cached answer of a registry: the image with the tag or digest for one of the platforms, or the
+// list of the repository's tags if both tag and digest are empty.
 type key struct {
 	repository, tag, digest string
 	platforms               string
@@ -58,8 +58,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platf
 	return k
 }
 
-// lifetimeOf returns the time for which an answer stays valid in the cache. An image by digest never expires,
-// because digests are immutable. If fetching it failed, the failure expires.
+// lifetimeOf returns the time for which an answer stays valid in the cache. The image of a digest never expires,
+// because its content cannot change. Only a failure to fetch it expires.
 func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
@@ -151,10 +151,9 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 // maxDepth is the maximum nesting of indexes within indexes.
 const maxDepth = 3
 
-// chooseMember returns the image of the manifest m. If m is an index, it returns the image in the index for a
-// wanted platform. If the index names no platforms, it returns the first image whose configuration names a wanted
-// platform. The parameter named is the platform of m according to the parent index. It is nil if there is no parent
-// index, or if the parent index names no platform.
+// chooseMember returns the image of the manifest m. If m is an index, it returns the image for a wanted platform,
+// which the index or else the image's configuration must name. The parameter named is the platform of m in its parent
+// index. It is nil if there is no parent index, or if the parent index names no platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {

@@ -50,8 +50,8 @@ const (
 	// staleWait is the maximum wait for a registry if the cache contains an expired answer. After it, the expired
 	// answer is used.
 	staleWait = 2 * time.Second
-	// keepFor is the time for which a tag is refreshed in the background after a request for it. A function that is
-	// called now and then therefore does not wait for its registry in each cold start.
+	// keepFor is the time for which a tag is refreshed in the background after its last request, so that a cold start
+	// of a function within this time need not wait for the registry.
 	keepFor = time.Hour
 	// maxKept is the maximum number of tags and lists of tags that are refreshed in the background. Each of them costs
 	// a small request to its registry every few minutes.

@@ -45,8 +45,8 @@ func (t *Tree) makeMountpoint(name string, kind byte) error {
 // maxLines is the maximum size of a file that AddLines changes, in bytes.
 const maxLines = 1 << 20
 
-// AddLines calls missing with the content of a file, such as /etc/passwd, and appends the returned lines to the
-// file. It creates the file if it is missing. It does not change links and files larger than maxLines.
+// AddLines appends lines to a file of the image, such as /etc/passwd. The function missing returns the lines to add
+// to the current content. AddLines creates a missing file, but changes neither links nor files larger than 1 MiB.
 func (t *Tree) AddLines(name string, missing func(content string) string) error {
 	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {

@@ -12,15 +12,14 @@ import (
 	"strings"
 )
 
-// Limits for the path of an entry. Linux accepts no longer paths, and each directory on a path costs system calls
-// in each operation.
+// Limits for the paths in a layer. Linux rejects paths longer than 4096 bytes. The number of directories is limited
+// because opening each directory on a path costs system calls.
 const (
 	maxName  = 4096 // bytes
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps is the maximum number of directories that are visited to resolve a path, including the targets of
-	// symbolic links. For the paths of all entries together, the maximum is stepsPerFile times the permitted number of
-	// files.
+	// maxSteps is the maximum number of directories that are visited to resolve a path with symbolic links. All paths
+	// of an image together may need stepsPerFile times the permitted number of files.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
@@ -78,8 +77,8 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 	return w.at, nil
 }
 
-// followPart enters part, the next directory of the path dir. If part is a symbolic link, followPart does not enter
-// it, but returns the link's target.
+// followPart enters the directory named part, the next part of the path dir. If it is a symbolic link, followPart
+// returns the link's target instead.
 func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":
@@ -101,8 +100,8 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	return "", w.enter(part)
 }
 
-// enterDirectory creates the directory with the path at if it is missing. The parameter above is the open parent
-// directory. If the path is a symbolic link, enterDirectory returns the link's target instead.
+// enterDirectory creates a directory below its open parent directory if it is missing. If a symbolic link exists at
+// the path, enterDirectory returns the link's target instead.
 func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err error) {
 	name := path.Base(at)
 	info, err := above.Lstat(name)

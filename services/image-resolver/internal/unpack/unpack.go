@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package unpack writes the layers of a container image into a directory, as a single root file system. It does not
-// trust the layers: no name or link makes the package write outside of the directory, and the size of the files is
-// limited.
+// trust the layers: no name or link makes it write outside of the directory, and the size of the files is limited.
+// Callers must unpack layers from the lowest to the highest. If a higher layer replaces a file, other hard links to
+// the file keep the old content.
 //
-// Callers must apply layers from the lowest to the highest. If a higher layer replaces a file, hard links to it
-// then keep the content from their own layer. The package ignores the owners and most modes in the layers, because
-// an unprivileged user reads the files. Every file is readable, a file that its owner may execute is executable,
-// and no file is set-uid.
+// The package ignores the owners and most modes in the layers, because an unprivileged user reads the files. Every
+// file is readable, a file that its owner may execute is executable, and no file is set-uid.
 package unpack
 
 import (
@@ -58,8 +57,8 @@ type Tree struct {
 	buffer []byte
 	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
-	// last is the result of the last call of resolveDirectory: name is the directory in the layer, and dir is its path
-	// without symbolic links. It speeds up the next entry in the same directory.
+	// last caches the last resolved directory, because the next entry is often in the same directory: name is its path
+	// in the layer, and dir is its path without symbolic links.
 	last struct{ name, dir string }
 }
 
@@ -134,8 +133,7 @@ func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	return t.writeEntry(header, path.Join(dir, path.Base(name)), content)
 }
 
-// writeEntry writes an entry of a layer to the path at. The path's directory must exist and contain no symbolic
-// links.
+// writeEntry writes an entry of a layer. Its parent directory must exist, at a path without symbolic links.
 func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) error {
 	if err := t.countEntry(header.Name); err != nil {
 		return err
@@ -203,7 +201,7 @@ func makeOpenDirectory(root *os.Root, at string) error {
 	return root.Chmod(at, modeDir)
 }
 
-// removeForEntry removes an existing file or directory at the path at, so that a new entry can replace it.
+// removeForEntry removes an existing file or directory, so that a new entry can be written at its path.
 func (t *Tree) removeForEntry(at string) error {
 	t.layer.addPath(at)
 	if _, err := t.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
@@ -261,8 +259,8 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom is a reader of an archive that classifies its errors as errors of the archive. Errors of writing to the
-// disk thus remain distinguishable.
+// readFrom reads an archive and marks read errors as errors of the archive, to distinguish them from errors of the
+// disk to which its content is written.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {

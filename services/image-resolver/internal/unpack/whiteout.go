@@ -40,8 +40,8 @@ func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hideEntry applies a whiteout: it removes name from the directory dir, except for the parts that the current layer
-// has written. The parameter entry is the path of the whiteout, for error messages.
+// hideEntry applies a whiteout: it removes a file or directory of lower layers. Entries of the current layer stay.
+// The parameter entry is the path of the whiteout, for error messages.
 func (t *Tree) hideEntry(entry, dir, name string) error {
 	if err := t.countEntry(entry); err != nil {
 		return err
@@ -83,9 +83,8 @@ func (t *Tree) clearLower(dir string) error {
 	return failed
 }
 
-// paths contains the paths that a layer has written, and their parent directories. It stores hashes of the paths,
-// because a path may have kilobytes, and a layer may contain hundreds of thousands of paths. The hashes have a
-// random seed.
+// paths contains the paths that a layer has written, and their parent directories. It stores hashes with a random
+// seed to save memory: a layer may contain hundreds of thousands of paths of up to 4 KiB.
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
