@@ -76,8 +76,7 @@ func (l *keptLayer) Size() (int64, error)                { return l.summary.Size
 func (l *keptLayer) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
 func (l *keptLayer) Compressed() (io.ReadCloser, error)  { return os.Open(l.path) }
 
-// Uncompressed returns the uncompressed content, because a v1.Layer must have this method. Pushing an image does
-// not call it.
+// Uncompressed returns the uncompressed content. The interface v1.Layer requires it, but a push does not call it.
 func (l *keptLayer) Uncompressed() (io.ReadCloser, error) {
 	layer, err := tarball.LayerFromFile(l.path)
 	if err != nil {

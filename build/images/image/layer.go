@@ -22,8 +22,7 @@ type File struct {
 	// Path is the absolute path in the image. Parent directories are created without a File of their own.
 	Path string
 	Mode fs.FileMode
-	// Source is the path of a file on this machine, whose content is copied. If it is empty, the file contains
-	// Content.
+	// Source is the path of a file on this machine to copy. If it is empty, Content is the content of the file.
 	Source  string
 	Content string
 	// Link is the target of a symbolic link. It is empty for files and directories.

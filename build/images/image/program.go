@@ -17,9 +17,8 @@ import (
 var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
 // Program returns the files that an image needs to run an executable of this machine: the executable, its ELF
-// interpreter (the dynamic linker) and its shared libraries. The executable is copied from source to path.
-// Libraries are searched first in the directories unpacked, which contain the files of Debian packages, and then on
-// this machine.
+// interpreter (the dynamic linker) and its shared libraries. The executable is copied from source to path. Libraries
+// are searched first in the directories unpacked, which contain unpacked Debian packages, and then on this machine.
 func Program(path, source string, unpacked ...string) ([]File, error) {
 	libraries, err := sharedLibraries(source, append(slices.Clone(unpacked), "/"))
 	if err != nil {
@@ -32,9 +31,8 @@ func Program(path, source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// sharedLibraries returns the ELF interpreter of a program and its shared libraries, including indirect
-// dependencies. The keys are paths in the image. The values are the paths of the same files on this machine, below
-// a directory in roots.
+// sharedLibraries returns the ELF interpreter and shared libraries of a program, including indirect dependencies.
+// It maps paths in the image to the paths of the same files on this machine, below a directory in roots.
 func sharedLibraries(program string, roots []string) (map[string]string, error) {
 	found := map[string]string{}
 	pending := []string{program}

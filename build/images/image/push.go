@@ -35,8 +35,7 @@ func (r Registry) WithMounts() Registry {
 	return r
 }
 
-// Push uploads the image unless the registry already has the same image under that name. It reports whether it
-// uploaded the image.
+// Push uploads the image unless the registry already has the same image under that name, and reports whether it did.
 func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (pushed bool, err error) {
 	reference, err := r.reference(imageName)
 	if err != nil {

@@ -75,8 +75,7 @@ const (
 	cacheFailureTTL = 10 * time.Second
 )
 
-// Pairs is a setting of the form "key=value,key=value", such as mirrors of registries. A repeated key has several
-// values.
+// Pairs is a setting of the form "key=value,key=value", such as mirrors. A repeated key has several values.
 type Pairs map[string][]string
 
 // Decode reads a setting.
@@ -117,8 +116,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// preferredPlatforms returns the platforms from which an image is chosen if a request names no platform. They are
-// in order of preference.
+// preferredPlatforms returns the platforms for requests that name no platform, in order of preference.
 func (c *Config) preferredPlatforms() (oci.Platforms, error) {
 	if c.Platform == "" {
 		return oci.Platforms{{OS: "linux", Architecture: runtime.GOARCH}}, nil

@@ -43,8 +43,7 @@ type Resolver struct {
 // Callers in the same process use a Resolver instead of a client of a remote image-resolver.
 var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 
-// Tasks returns background tasks, such as watching the credentials for changes. Callers must run all of them while
-// they use the resolver.
+// Tasks returns tasks that callers must run while they use the resolver, such as watching the credentials.
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
 // New returns the image-resolver as a component of a program. The component serves requests at cfg.Address.
@@ -76,8 +75,7 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// NewResolver returns a resolver for callers in the same process. Callers must run the tasks that [Resolver.Tasks]
-// returns.
+// NewResolver returns a resolver for callers in the same process. They must run the tasks of [Resolver.Tasks].
 func NewResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	r, err := newResolver(cfg, frame)
 	if err != nil {
@@ -122,14 +120,12 @@ func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Callers run the tasks concurrently. They refresh the cache and watch the credentials and certificates for
-	// changes.
+	// These tasks run concurrently. They refresh the cache and watch the credentials and certificates for changes.
 	tasks := []serve.Task{core.Run, creds.Run, trusted.Run}
 	return &Resolver{Resolver: core, tasks: tasks, registry: client}, nil
 }
 
-// authFiles returns the paths of the docker configuration files. For each registry, the first file takes
-// precedence.
+// authFiles returns the paths of docker configuration files, in the order in which they are searched for a registry.
 func (c *Config) authFiles() []string {
 	var files []string
 	if c.AuthSecretPath != "" {

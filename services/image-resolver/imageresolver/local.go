@@ -30,8 +30,7 @@ type Local struct {
 	pending map[string][]imagestore.Name // names of images that are not in the store yet, by digest
 }
 
-// maxPending is the maximum number of digests in Local.pending, and the maximum number of image names for each
-// digest.
+// maxPending is the maximum number of digests in Local.pending, and of image names for each digest.
 const maxPending = 1000
 
 // OpenLocal opens a store as [OpenStore] does. If r is nil, the store is offline: it resolves image names to the
@@ -71,8 +70,7 @@ func (l *Local) ResolveImage(
 	return resolved, nil
 }
 
-// splitReference splits an image reference into its repository and its tag. The tag is empty if the reference has
-// none.
+// splitReference splits an image reference into its repository and its tag, which may be empty.
 func splitReference(reference string) (repository, tag string) {
 	colon := strings.LastIndexByte(reference, ':')
 	if colon < strings.LastIndexByte(reference, '/') {
@@ -96,8 +94,7 @@ func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// storeName stores an image name for offline use. It only logs errors, because images can run without a stored
-// name.
+// storeName stores an image name for offline use. It only logs errors, because images also run without stored names.
 func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	if err := l.Remember(name); err != nil {
 		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
@@ -223,8 +220,7 @@ func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(s
 	return resolved.GetReference(), nil
 }
 
-// offline is the image source of an offline store. It returns an error for every image, so that only images in the
-// store can be used.
+// offline is the image source of an offline store. It rejects all pulls, so that only stored images can be used.
 type offline struct{ local *Local }
 
 func (o offline) Image(_ context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error) {

@@ -9,8 +9,7 @@ import (
 )
 
 type (
-	// StoreConfig configures a store of images. [OpenStore] and [OpenLocal] set the fields Group, Source and Log
-	// themselves.
+	// StoreConfig configures a store of images. [OpenStore] and [OpenLocal] set its fields Group, Source and Log.
 	StoreConfig = imagestore.Config
 	// Store contains the root file systems of images on disk, by the digest of the image.
 	Store = imagestore.Store

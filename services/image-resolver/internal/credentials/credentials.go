@@ -41,8 +41,7 @@ type Config struct {
 type Credential struct {
 	// Auth is the secret.
 	Auth authn.AuthConfig
-	// Origin is the path of the file that contains the credential or names its credential helper. It is for error
-	// messages.
+	// Origin is the file that contains the credential or names its credential helper, for error messages.
 	Origin string
 	// Kept is true if the credential comes from memory and may be outdated. If a registry rejects it, call Renew.
 	Kept bool

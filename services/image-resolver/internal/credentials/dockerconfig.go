@@ -50,9 +50,8 @@ func parseConfig(content []byte) (*dockerConfig, error) {
 	return c, nil
 }
 
-// scopeOf converts a key of a docker configuration file to the form host or host/path. It removes the scheme, and
-// the path /v1 or /v2 that old versions of docker added. It replaces each name of docker.io with the canonical
-// name.
+// scopeOf converts a key of a docker configuration file to the form host or host/path. It removes the scheme and the
+// path /v1 or /v2, which old versions of docker added, and replaces each name of docker.io with the canonical name.
 func scopeOf(key string) string {
 	host := clicredentials.ConvertToHostname(key)
 	_, rest, _ := strings.Cut(key, "://")

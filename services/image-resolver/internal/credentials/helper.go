@@ -29,13 +29,11 @@ import (
 const (
 	// helperTimeout bounds the duration of a run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace is the time for which the children of a killed helper may keep its output open. After it, we stop
-	// reading the output.
+	// helperGrace is the time for which we still read the output of a killed helper, which its children may keep open.
 	helperGrace = time.Second
 	// tokenUser is the user name in a helper's answer if the secret is an identity token instead of a password.
 	tokenUser = "<token>"
-	// maxOutput and maxStderr bound the output that we read from a helper, in bytes. A normal answer contains only a
-	// few tokens.
+	// maxOutput and maxStderr bound the output that we read from a helper, in bytes. Normal answers are a few tokens.
 	maxOutput = 1 << 20
 	maxStderr = 8 << 10
 	// maxQuoted is the maximum length of a helper's standard error in an error message, in bytes.
@@ -147,8 +145,7 @@ func badAnswer(program, server, what string) error {
 		program, server, what)
 }
 
-// adviceOnHelper returns advice for the error message if the helper's program is missing or not executable. It is
-// empty for other errors.
+// adviceOnHelper returns advice for users if a helper's program is missing or not executable, or else an empty text.
 func adviceOnHelper(err error) string {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return ": add it to the image of this service, or take it out of the docker configuration"
@@ -156,15 +153,13 @@ func adviceOnHelper(err error) string {
 	return ""
 }
 
-// answerWord matches the words of a helper's answer that quoteStderr hides. It ignores words of less than four
-// characters.
+// answerWord matches the words in a helper's answer that quoteStderr hides. They have at least four characters.
 var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
-// quoteStderr returns a helper's standard error for an error message: a colon and the text on a single line. It
-// hides the words that also occur in the helper's answer, because they may be secret. The result is empty if the
-// standard error is empty.
+// quoteStderr returns a helper's standard error for an error message: a colon and the text on a single line. It hides
+// words that also occur in the helper's answer, because they may be secret. An empty text stays empty.
 func quoteStderr(stderr, answer string) string {
 	for _, word := range answerWord.FindAllString(answer, 100) {
 		if !answerFields[word] {

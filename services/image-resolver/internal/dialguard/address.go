@@ -90,8 +90,7 @@ func IsLocal(host string) bool {
 	return IsLoopback(host) || (ok && isLocal(addr))
 }
 
-// IsLoopback reports whether host, without port, is a loopback address or a name of this machine, such as
-// localhost.
+// IsLoopback reports whether host, without port, is a loopback address or a name such as localhost.
 func IsLoopback(host string) bool {
 	addr, ok := parseAddress(host)
 	name := normalizeHost(host)

@@ -42,8 +42,7 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join waits for the pull of an image, and starts the pull if none is running. It calls phase whenever the progress
-// changes.
+// join waits for the pull of an image, which it starts if necessary. It calls phase whenever the progress changes.
 func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {
@@ -123,8 +122,7 @@ func (f *flights) removeWaiter(key string, p *flight) {
 	})
 }
 
-// cancelPull cancels a pull and removes it from f, so that the next caller starts a new pull. The caller must hold
-// f.mu.
+// cancelPull cancels a pull and removes it, so that the next caller starts a new pull. The caller must hold f.mu.
 func (f *flights) cancelPull(key string, p *flight) {
 	if f.byKey[key] == p {
 		delete(f.byKey, key)

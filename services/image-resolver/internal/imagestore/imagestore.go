@@ -60,8 +60,7 @@ type ReadLayer func(content io.Reader, stop func(error)) error
 type Config struct {
 	// Dir is the store's directory. It is created if it is missing.
 	Dir string
-	// Group is the ID of a Unix group that may read images, in addition to the user of this process. Zero means no
-	// group.
+	// Group is the ID of a Unix group that may read images, in addition to this process's user. Zero means no group.
 	Group int
 	// MaxBytes bounds the disk space of all images together. MaxImageBytes and MaxImageFiles bound the disk space and
 	// the number of files of each image.

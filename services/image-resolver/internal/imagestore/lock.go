@@ -25,8 +25,7 @@ const (
 // errBusy is the error of tryLock if another process, or another goroutine of this process, holds the lock.
 var errBusy = errors.New("it is locked")
 
-// lock waits until it gets a shared or exclusive lock. It returns the open lock file. Closing the file releases the
-// lock.
+// lock waits for a shared or exclusive lock. It returns the lock file, which callers must close to release the lock.
 func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, error) {
 	backoff := retry.Backoff{First: time.Millisecond, Max: 100 * time.Millisecond}
 	for {
@@ -59,8 +58,7 @@ func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	}
 }
 
-// isSameFile reports whether the lock file at name is still the open file. A previous holder of the lock may have
-// removed it.
+// isSameFile reports whether the path name still refers to the open file, because other processes remove lock files.
 func (s *Store) isSameFile(file *os.File, name string) bool {
 	locked, err := file.Stat()
 	if err != nil {

@@ -22,8 +22,7 @@ type Name struct {
 	Repository string `json:"repository"`
 	// Tag is empty if the image name contains a digest instead of a tag.
 	Tag string `json:"tag,omitempty"`
-	// Digest is the digest of the image. IndexDigest is the digest of the multi-platform index that contains the
-	// image, or empty.
+	// Digest is the digest of the image. IndexDigest is the digest of its multi-platform index, if any.
 	Digest      string   `json:"digest"`
 	IndexDigest string   `json:"indexDigest,omitempty"`
 	Command     []string `json:"command,omitempty"`

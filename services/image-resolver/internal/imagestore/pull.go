@@ -117,8 +117,7 @@ func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, 
 	return err
 }
 
-// unlockPulled releases the lock of an image after a pull. If the pull has failed, it also removes the image's lock
-// file.
+// unlockPulled releases the lock of an image after a pull. It also removes the lock file if the pull has failed.
 func (s *Store) unlockPulled(key string, lock *os.File) {
 	if !s.hasImage(key) {
 		_ = s.root.Remove(path.Join(locksDir, key)) // otherwise the next sweep removes it

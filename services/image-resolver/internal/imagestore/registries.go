@@ -13,8 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// answerTimeout bounds the time to read an image's manifest and configuration, for the registry and its mirrors
-// together.
+// answerTimeout bounds the total time to read an image's manifest and configuration from the registry and its mirrors.
 const answerTimeout = time.Minute
 
 // Registries is a [Source] that reads images from their registries. It uses the credentials, certificate

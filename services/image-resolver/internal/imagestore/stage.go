@@ -65,8 +65,7 @@ func (st *stage) makeRoot(name string) (*os.Root, error) {
 	return st.store.root.OpenRoot(at)
 }
 
-// newTemporary returns an open file in the stage that is already removed from its directory, so that closing it
-// frees its disk space.
+// newTemporary returns an open file that has no path, so that closing the file frees its disk space.
 func (st *stage) newTemporary() (*os.File, error) {
 	at := path.Join(st.dir, "blob")
 	file, err := st.store.root.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

@@ -105,9 +105,8 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	return image, nil
 }
 
-// checkTexts rejects an image if its command, environment, working directory or user contains a zero byte. Programs
-// cannot receive zero bytes. Where a zero byte terminates a string, the text after it would be parsed as a new
-// string.
+// checkTexts rejects an image with a zero byte in its command, environment, working directory or user. Zero bytes
+// terminate strings: programs cannot receive them, and the text after them could be parsed as a new string.
 func (i *Image) checkTexts() error {
 	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {

@@ -26,16 +26,14 @@ var MediaTypes = []string{
 	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
 }
 
-// configTypes are the media types of container configurations. The media type may be empty, because old builders
-// omit it.
+// configTypes are the media types of container configurations. The empty type is for old builders, which omit it.
 var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON, ""}
 
 // Manifest is the manifest of an image, or an index that lists the manifests of several images.
 type Manifest struct {
 	// Digest is the digest of this manifest or index itself.
 	Digest string
-	// Children are the manifests that an index lists, for example for different platforms. It is nil for an image's
-	// manifest.
+	// Children are the manifests that an index lists, such as for other platforms. It is nil for an image's manifest.
 	Children []Child
 	// Config is the digest of the image's configuration. It is empty for an index.
 	Config string

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact removes secrets from the output of registries and credential helpers, so that error messages can
-// quote the output.
+// Package redact removes secrets from the output of registries and credential helpers, before error messages quote it.
 package redact
 
 import (

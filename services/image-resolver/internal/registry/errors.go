@@ -32,8 +32,7 @@ type statusError struct {
 
 func (e statusError) Unwrap() error { return e.error }
 
-// statusOf returns the HTTP status if err is an error answer of a registry or token server. It is 0 for all other
-// errors.
+// statusOf returns the HTTP status if err is an error answer of a registry or token server, and otherwise 0.
 func statusOf(err error) int {
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return answer.StatusCode
@@ -158,8 +157,7 @@ func speaksPlain(err error) bool {
 	return record || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// unreachableError is the error of a request that got no answer or only a part of the answer, so that callers may
-// retry it later.
+// unreachableError is the error of a request without a complete answer, which callers may retry later.
 type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }

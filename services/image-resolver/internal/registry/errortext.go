@@ -25,11 +25,9 @@ import (
 const (
 	// maxRead is the maximum number of bytes that we read from the body of an error answer.
 	maxRead = 32 << 10
-	// errorReadTimeout bounds the time to read the body of an error answer. After it, we use the bytes that have
-	// arrived.
+	// errorReadTimeout bounds the time to read an error answer. After it, we quote the bytes that have arrived.
 	errorReadTimeout = 2 * time.Second
-	// maxSaid is the maximum length of quoted text from an answer that does not have the JSON format of registry
-	// errors, in bytes.
+	// maxSaid is the maximum length of quoted text from an answer without registry errors in JSON, in bytes.
 	maxSaid = 300
 )
 
@@ -58,8 +56,7 @@ func (s *secrets) abridgeBody(resp *http.Response) {
 var markup = regexp.MustCompile(`(?is)<!--.*?(-->|$)|<(script|style|noscript|template|svg)\b.*?` +
 	`(</(script|style|noscript|template|svg)\s*>|$)|<[^>]*(>|$)`)
 
-// readableText returns the words of an answer on a single line. The answer may be an HTML page, JSON, or plain
-// text.
+// readableText returns the words of an answer on a single line. The answer may be HTML, JSON or plain text.
 func readableText(content []byte, contentType string) string {
 	text := string(content)
 	switch {
@@ -93,8 +90,7 @@ func jsonText(value []byte) string {
 	}
 }
 
-// firstBytes returns text up to limit bytes. It appends an ellipsis if the text is longer. It never splits a
-// character.
+// firstBytes shortens a text of more than limit bytes and appends an ellipsis. It never splits a character.
 func firstBytes(text string, limit int) string {
 	start, all := excerpt.Start(text, limit)
 	if all {

@@ -73,8 +73,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings permit them for
-// the host. It rejects token servers at private addresses, unless the registry's address is private, too, or equal.
-// The check is in a transport instead of CheckRedirect, because all requests use the transport, including pings.
+// the host. It rejects a token server at a private address if the registry is at a public address. The check is in
+// a transport instead of CheckRedirect, because all requests use the transport, including pings.
 func (g *guard) checkTarget(req *http.Request) error {
 	host := req.URL.Hostname()
 	private := dialguard.IsPrivate(host)
@@ -94,8 +94,7 @@ func (g *guard) checkTarget(req *http.Request) error {
 // registries to the address of a listed registry are therefore rejected.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
-// mayBePrivate reports whether the registry of the session, its redirects and its token servers may be at private
-// addresses.
+// mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.
 func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.isListed(g.host) }
 
 // isOwnHost reports whether host is the registry of the session. It also returns true if both are on this machine.
@@ -104,8 +103,7 @@ func (g *guard) isOwnHost(host string) bool {
 	return strings.EqualFold(own, host) || (dialguard.IsLoopback(own) && dialguard.IsLoopback(host))
 }
 
-// isPrivate reports whether all addresses of the registry of the session are private addresses or loopback
-// addresses.
+// isPrivate reports whether all addresses of the session's registry are private or loopback addresses.
 func (g *guard) isPrivate(ctx context.Context) bool {
 	host := hostname(g.host)
 	if addr, err := netip.ParseAddr(host); err == nil || dialguard.IsLoopback(host) {

@@ -27,8 +27,7 @@ const (
 )
 
 // limiter limits the number of concurrent fetches: in total, from each registry, and with large answers. Registries
-// that have not answered yet share a separate limit of half the size, so that they cannot delay fetches from
-// registries that answer.
+// that have not answered yet share a separate limit, half as high, so that they do not delay other fetches.
 type limiter struct {
 	perRegistry             int64
 	proven, unproven, large *semaphore.Weighted
@@ -113,8 +112,7 @@ func (s *slot) recordAnswer() {
 	s.limiter.answered.Add(s.name, struct{}{})
 }
 
-// acquireLarge waits until the session may read large answers. The number of these sessions is limited to bound the
-// memory.
+// acquireLarge waits until the session may read large answers. Only a few sessions may do so, to bound the memory.
 func (s *slot) acquireLarge(ctx context.Context) error {
 	if s.large {
 		return nil

@@ -126,8 +126,7 @@ func (s *Session) answerChallenge(ctx context.Context, host string, required cha
 	return nil
 }
 
-// basicHeader returns the Authorization header for basic authentication. It is empty if auth contains no user name
-// and no password.
+// basicHeader returns the Authorization header for basic authentication. It is empty without user name and password.
 func basicHeader(auth authn.AuthConfig) string {
 	if auth.Username == "" && auth.Password == "" {
 		return ""

@@ -28,8 +28,7 @@ const (
 	opRedirect = "redirect"
 )
 
-// purpose describes a request and the redirects that follow from it. It determines limits, error messages and
-// metrics.
+// purpose describes a request and its redirects. It determines limits, error messages and metrics.
 type purpose struct {
 	op    string
 	layer bool // true if the size of the answer is not bounded

@@ -43,14 +43,12 @@ type Config struct {
 	// Local lists further registries that may be at local addresses. The registries in Insecure and the mirrors may
 	// always be at local addresses.
 	Local []string
-	// PublicOnly forbids registries at private addresses, except the registries in Insecure and Local, and the
-	// mirrors.
+	// PublicOnly forbids registries at private addresses, except mirrors and the registries in Insecure and Local.
 	PublicOnly bool
 	// Mirrors maps a registry, as host or host:port, to mirrors that are tried before the registry. A key may also be
 	// a prefix of repositories, such as gcr.io/kpt-fn. In the name of a repository, the mirror replaces the key.
 	Mirrors map[string][]string
-	// Concurrent is the maximum number of concurrent fetches from all registries. A single registry may use an eighth
-	// of it.
+	// Concurrent is the maximum total number of concurrent fetches. A single registry may use an eighth of it.
 	Concurrent int64
 	// Lookup resolves the host name of a registry to IP addresses. It defaults to net.DefaultResolver.LookupNetIP.
 	Lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -146,8 +144,7 @@ func withMirrors(err error, missed []string) error {
 	return fault.New(fault.Of(err), "%s; after that: %w", strings.Join(missed, "; "), err)
 }
 
-// canonicalPrefix returns the canonical spelling of a registry or of a repository prefix, by which mirrors are
-// found.
+// canonicalPrefix returns the canonical spelling of a registry or repository prefix, by which mirrors are found.
 func canonicalPrefix(prefix string) string {
 	if !strings.Contains(prefix, "/") {
 		return registryname.Canonical(prefix)

@@ -24,8 +24,7 @@ const (
 	// maxLost bounds the total time of a session's failed attempts and of the waits after them, because a session does
 	// not know the deadlines of its callers. If the next wait would exceed maxLost, callers receive the error.
 	maxLost = 2500 * time.Millisecond
-	// maxRetryAfter is the maximum wait that a registry can request in a Retry-After header. Longer waits are
-	// shortened to it.
+	// maxRetryAfter is the maximum wait that a Retry-After header can request. Longer waits are shortened to it.
 	maxRetryAfter = 24 * time.Hour
 )
 
@@ -102,9 +101,8 @@ func worthRetrying(resp *http.Response, err error) bool {
 	return isReset(err)
 }
 
-// retryAfter returns the wait that the sender of a response requests in its Retry-After header, as seconds or as a
-// date. Dates are compared with the sender's own clock in the Date header. It returns zero without a Retry-After
-// header.
+// retryAfter returns the wait that a Retry-After header requests, as seconds or as a date. Dates are compared with the
+// sender's own clock in the Date header. It returns zero without a Retry-After header.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

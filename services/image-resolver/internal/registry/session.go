@@ -61,8 +61,7 @@ func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err erro
 // WantedCredentials reports whether the registry required credentials and the session had credentials for it.
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged }
 
-// Head returns the digest of the manifest to which a tag refers. The digest is empty if the registry does not send
-// it.
+// Head returns the digest of a tag's manifest. The digest is empty if the registry does not send it.
 func (s *Session) Head(ctx context.Context, tag string) (string, error) {
 	resp, err := s.sendRequest(ctx, purpose{op: opManifest}, http.MethodHead, s.resourceURL("manifests", tag))
 	if err != nil {
@@ -72,8 +71,7 @@ func (s *Session) Head(ctx context.Context, tag string) (string, error) {
 	return resp.Header.Get("Docker-Content-Digest"), nil
 }
 
-// Manifest returns the manifest with the given tag or digest. It returns an error if the content does not have the
-// given digest.
+// Manifest returns the manifest with the given tag or digest. It verifies the content against a given digest.
 func (s *Session) Manifest(ctx context.Context, reference string) (*oci.Manifest, error) {
 	raw, mediaType, err := s.readAnswer(ctx, purpose{op: opManifest}, s.resourceURL("manifests", reference))
 	if err != nil {
@@ -108,9 +106,8 @@ func verifyDigest(raw []byte, digest, what string) error {
 	return nil
 }
 
-// Layer calls read with the compressed content of a layer, as the registry sends it. The function read must limit
-// the size and verify the digest. Layer adds advice for users to connection errors. It returns the errors of read
-// unchanged.
+// Layer calls the function read with the compressed content of a layer. The function must limit the size and verify
+// the digest. Layer adds advice for users to connection errors, and returns the errors of the function unchanged.
 func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader) error) error {
 	resp, err := s.sendRequest(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.resourceURL("blobs", digest))
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// tagsPerPage is the number of tags that we request for each page of a list. Some registries reject more than
-	// 1000.
+	// tagsPerPage is the number of tags to request in each page of a list. Some registries reject more than 1000.
 	tagsPerPage = 1000
 	// maxTags is the maximum number of tags in the list of a repository. Some repositories contain a tag for each
 	// commit, and a hostile registry may send any number of tags.
@@ -25,8 +24,7 @@ const (
 	// maxTagBytes is the maximum total length of the tags in a list. It suffices for maxTags tags of image signatures,
 	// which are the longest tags in use.
 	maxTagBytes = 4 << 20
-	// maxPages is the maximum number of pages of a list of tags. It is necessary because a registry may send empty
-	// pages without end.
+	// maxPages is the maximum number of pages of a list of tags, because a registry may send empty pages without end.
 	maxPages = 1000
 )
 

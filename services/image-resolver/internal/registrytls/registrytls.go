@@ -34,8 +34,7 @@ type Config struct {
 	// Directory contains the certificates for all registries without an entry in Directories. If it is empty, only the
 	// certificate authorities of the system are trusted.
 	Directory string
-	// Directories contains the directories for single registries, by host or host:port. They replace Directory for
-	// these registries.
+	// Directories contains directories for single registries, by host or host:port, which replace Directory for them.
 	Directories map[string]string
 	Log         *slog.Logger
 	// Changed is called after each change of the certificates, so that the caller can retry requests that had failed.
@@ -115,8 +114,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// reloadDirectory reads a directory again. If a file cannot be parsed, reloadDirectory logs the error and keeps the
-// current certificates.
+// reloadDirectory reads a directory again. If a file is invalid, it logs the error and keeps the current certificates.
 func (s *Store) reloadDirectory(ctx context.Context, d *directory) {
 	changed, err := d.readChanges()
 	if err != nil {
@@ -180,8 +178,7 @@ func (d *directory) readFiles() (map[string][]byte, error) {
 	return content, nil
 }
 
-// loadConfig returns TLS settings with the given certificate files. The parameter content maps file names to
-// contents.
+// loadConfig returns TLS settings with the certificate files in content, a map from file names to contents.
 func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {

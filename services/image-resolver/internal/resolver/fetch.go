@@ -208,8 +208,7 @@ func (f fetch) readConfig(
 	return image, nil
 }
 
-// orderTags returns the tags in the order for users: first all versions, from the highest to the lowest, and then
-// all other tags by name.
+// orderTags sorts tags for users: first all versions, from the highest to the lowest, and then other tags by name.
 func orderTags(tags []string) []string {
 	var versions []*semver.Version
 	var others []string

@@ -47,8 +47,7 @@ const (
 	fetchTimeout = 20 * time.Second
 	// maxFetches is the maximum number of fetches that run or wait. Most of them wait in the queue of their registry.
 	maxFetches = 10_000
-	// staleWait is the maximum wait for a registry if the cache contains an expired answer. After it, the expired
-	// answer is used.
+	// staleWait is the time to wait for a registry before an expired answer from the cache is used instead.
 	staleWait = 2 * time.Second
 	// keepFor is the time for which a tag is refreshed in the background after its last request, so that a cold start
 	// of a function within this time need not wait for the registry.
@@ -58,8 +57,7 @@ const (
 	maxKept = 1000
 )
 
-// Resolver implements the ImageResolverService. Callers must not modify a response, because several callers share
-// it.
+// Resolver implements the ImageResolverService. Callers share its responses and must not modify them.
 type Resolver struct {
 	cfg   Config
 	cache *cache.Cache[key, answer]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testregistry runs in-memory registries for tests. It counts their requests. Middlewares can inject
-// failures.
+// Package testregistry runs in-memory registries for tests, and counts their requests. Middlewares inject failures.
 package testregistry
 
 import (
@@ -79,12 +78,10 @@ func (r *Registry) Count(prefix string) int {
 	return n
 }
 
-// unkept is an option that closes each connection after its request, because tests report open connections as a
-// leak.
+// unkept is an option that closes each connection after its request, because tests report open connections as leaks.
 var unkept = remote.WithTransport(&http.Transport{DisableKeepAlives: true})
 
-// Push stores an image with the given configuration under a name such as "fn:v1". The request bypasses all
-// middlewares.
+// Push stores an image with the given configuration under a name such as "fn:v1". It bypasses all middlewares.
 func (r *Registry) Push(t testing.TB, at string, config v1.Config) v1.Image {
 	t.Helper()
 	image := Image(t, config)
@@ -130,8 +127,7 @@ func Image(t testing.TB, config v1.Config) v1.Image {
 	return image
 }
 
-// BasicAuth returns a middleware that requires basic authentication. The function users returns the valid passwords
-// by user name.
+// BasicAuth returns a middleware that requires basic authentication. The function users maps user names to passwords.
 func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

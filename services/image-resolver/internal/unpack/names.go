@@ -164,9 +164,8 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	return t.root.Link(target, at)
 }
 
-// walk descends from a root directory into subdirectories. It keeps all directories on its path open, so that an
-// operation in the last directory has the same cost at any depth. An operation by a path from the root would open
-// all of them again.
+// walk descends from a root directory into subdirectories. It keeps all directories on its path open, because an
+// operation by a path from the root would open each of them again.
 type walk struct {
 	root *os.Root
 	open []*os.Root

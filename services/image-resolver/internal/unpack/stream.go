@@ -66,8 +66,7 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth reads an uncompressed layer and counts its bytes. Reading fails if all layers together exceed the size
-// limit, or if ctx is done.
+// growth reads an uncompressed layer. Reading fails if all layers together exceed the size limit, or if ctx is done.
 type growth struct {
 	io.Reader
 	ctx  context.Context //nolint:containedctx // a reader has no other way to know it

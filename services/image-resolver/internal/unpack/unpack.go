@@ -62,8 +62,7 @@ type Tree struct {
 	last struct{ name, dir string }
 }
 
-// New returns a Tree that unpacks an image into the directory root. The directory must be empty, and nothing else
-// may write to it.
+// New returns a Tree that unpacks an image into the empty directory root. Nothing else may write to the directory.
 func New(root *os.Root, limits Limits) *Tree {
 	t := &Tree{root: root, limits: limits, buffer: make([]byte, holeBytes), layer: newPaths()}
 	t.last.name, t.last.dir = ".", "."
@@ -179,8 +178,7 @@ func (t *Tree) countBytes(name string, bytes int64) error {
 	return nil
 }
 
-// makeDirectory creates a directory for an entry of a layer. If the directory already exists, it stays with its
-// content.
+// makeDirectory creates a directory for an entry of a layer. An existing directory stays, with its content.
 func (t *Tree) makeDirectory(at string) error {
 	t.layer.addPath(at)
 	info, err := t.root.Lstat(at)
@@ -271,8 +269,7 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rejectEntry returns the error for an entry that must not be written. The error message consists of the entry's
-// name and the reason why.
+// rejectEntry returns the error for an entry that must not be written. It contains the entry's name and the reason.
 func rejectEntry(name, why string, args ...any) error {
 	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }

@@ -109,8 +109,7 @@ func (p paths) hasPath(at string) bool {
 	return ok
 }
 
-// markCleared records that the entries of lower layers were removed from a directory. It returns false if they had
-// been removed before.
+// markCleared records that a directory's entries of lower layers were removed, or returns false if it is recorded.
 func (p paths) markCleared(dir string) bool {
 	key := maphash.String(p.seed, dir)
 	if _, ok := p.cleared[key]; ok {
