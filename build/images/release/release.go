@@ -64,7 +64,8 @@ func functionRunnerLinks() map[string]string {
 	return links
 }
 
-// DataFiles lists the program's data files, with paths relative to DataDir. The parameter root is the repository's root.
+// DataFiles lists the data files of the program's image, with paths relative to DataDir. The parameter root is the
+// repository's root.
 func (p Program) DataFiles(root string) ([]image.File, error) {
 	if !p.Data {
 		return nil, nil

@@ -28,8 +28,8 @@ var local = parsePrefixes(
 	"fd00:42::42/128",  // metadata of Scaleway
 )
 
-// embedding contains the prefixes of IPv6 addresses that contain an IPv4 address, with its offset in bytes.
-// Gateways, tunnels or kernels send packets for them to the IPv4 address. The prefix ::ffff:0:0/96 is missing
+// embedding contains the prefixes of IPv6 addresses that contain an IPv4 address, and its offset in bytes. Gateways,
+// tunnels or kernels send packets to this IPv4 address, which may be local. The prefix ::ffff:0:0/96 is missing
 // because netip.Addr.Unmap already converts these addresses.
 var embedding = []struct {
 	prefix netip.Prefix

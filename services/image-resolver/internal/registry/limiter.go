@@ -131,8 +131,8 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 	return nil
 }
 
-// release returns the slot to its limiter. The caller sets silent if the fetch failed because the registry did not
-// answer. The registry then counts as not answering until its next complete answer.
+// release returns the slot to its limiter. The parameter silent is true if the registry did not answer. The registry
+// then has the lower limit for silent registries until its next complete answer.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

@@ -109,7 +109,7 @@ func (p paths) hasPath(at string) bool {
 	return ok
 }
 
-// markCleared records that a directory's entries of lower layers were removed, or returns false if it is recorded.
+// markCleared records that the entries of lower layers were removed from a directory. A repeated call returns false.
 func (p paths) markCleared(dir string) bool {
 	key := maphash.String(p.seed, dir)
 	if _, ok := p.cleared[key]; ok {
