@@ -18,8 +18,7 @@ const (
 	rendered = "fn"
 )
 
-// groups lists kpt's command groups (kpt pkg, kpt fn and kpt live) in the order in which the annotation contains
-// them.
+// groups lists kpt's command groups (kpt pkg, kpt fn and kpt live) in the order of the annotation.
 var groups = []string{"pkg", rendered, "live"}
 
 // Mark adds kpt's command group fn to the attribution annotation of each Config Connector resource, as kpt does
@@ -36,9 +35,8 @@ func Mark(resources []*yaml.RNode) error {
 	return nil
 }
 
-// marked returns the new value of the attribution annotation, a comma-separated list such as "krm-pkg". It adds the
-// group fn to each entry of kpt, as in "krm-pkg-fn". It appends the entry "krm-fn" if the list contains no entry of
-// kpt.
+// marked returns the new value of the attribution annotation, a comma-separated list. It adds the group fn to each
+// entry of kpt, as in "krm-pkg-fn", or appends the entry "krm-fn" if the list contains no entry of kpt.
 func marked(value string) string {
 	if value == "" {
 		return prefix + "-" + rendered

@@ -22,7 +22,7 @@ import (
 type Environment struct {
 	// Address is the default of the flag --address. Empty means [DefaultAddress], a gateway on this machine.
 	Address string
-	// Namespace is the default of the flag --namespace. Empty means that fnctl connects to --address directly, not
+	// Namespace is the default of the flag --namespace. If it is empty, fnctl connects to --address directly, not
 	// through the API server of a cluster.
 	Namespace string
 	// NoColour turns colours off, on terminals too.
@@ -33,11 +33,11 @@ type Environment struct {
 	NoAttribution bool
 	// ImagePrefix is prepended to image names without a slash. If it is empty, the gateway prepends its own prefix.
 	ImagePrefix string
-	// ContainerRuntime is the container runtime for fnctl doc and, on systems without sandboxes, for --local. If it
-	// is empty, fnctl doc uses docker.
+	// ContainerRuntime is the container runtime for fnctl doc, by default docker. On systems without sandboxes, the
+	// flag --local uses it too.
 	ContainerRuntime string
 	// ImageProgram is a program of this machine that runs instead of every image, to test a function before its image
-	// is built. Empty means that the images run.
+	// is built. If it is empty, the images run.
 	ImageProgram string
 	// Environ is the environment of functions that are programs of this machine.
 	Environ        []string

@@ -13,8 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/forward"
 )
 
-// clusterNames lists the flags that select a gateway in a Kubernetes cluster. kubectl has flags with the same names
-// and meanings.
+// clusterNames lists the flags that select a gateway in a Kubernetes cluster. kubectl has the same flags.
 var clusterNames = []string{"namespace", "context", "kubeconfig"}
 
 type clusterFlags struct{ forward.Cluster }
@@ -38,8 +37,7 @@ func (f *clusterFlags) checkUnused() error {
 	return nil
 }
 
-// The default Service and port of a gateway in a cluster. Porch uses the same Service and port for its function
-// runner.
+// The default Service and port of a gateway in a cluster, as Porch uses for its function runner.
 const clusterService, clusterPort = "function-runner", "9445"
 
 // forwardTo makes the client connect to a Service of the cluster through kubectl port-forward. The host and port of

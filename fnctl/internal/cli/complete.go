@@ -22,8 +22,7 @@ const (
 	// completionTimeout is the timeout of the gateway's answer to a shell completion, because users expect an
 	// immediate response to the Tab key.
 	completionTimeout = 500 * time.Millisecond
-	// maxEntries is the maximum number of directory entries that a shell completion visits, so that it stays fast in
-	// large directories.
+	// maxEntries is the maximum number of directory entries that a shell completion visits, to stay fast.
 	maxEntries = 5000
 )
 
@@ -68,8 +67,7 @@ func findKptfiles(typed string) []string {
 	return found
 }
 
-// completeImages completes the flag --image: to images in the Kptfiles below the current directory and to images of
-// the gateway.
+// completeImages completes the flag --image to images in Kptfiles below this directory and images of the gateway.
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range findKptfiles("") {
@@ -95,7 +93,7 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 }
 
 // servedImages returns the images that the gateway runs, for a shell completion. It returns none if the gateway
-// does not answer within completionTimeout.
+// does not answer within 500 ms (completionTimeout).
 func servedImages(cmd *cobra.Command) []string {
 	flag := cmd.Flags().Lookup("address")
 	if flag == nil || cmd.Flag("namespace").Value.String() != "" { // kubectl is too slow for a completion

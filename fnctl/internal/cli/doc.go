@@ -54,8 +54,7 @@ func newDoc(env Environment) *cobra.Command {
 	return cmd
 }
 
-// docCommand returns the command line that prints the help of a function: of its image in a container, or of a
-// program.
+// docCommand returns the command line that prints the help of a function: of an image, or of a program.
 func docCommand(env Environment, image, program, prefix string) ([]string, error) {
 	runtime := cmp.Or(strings.ToLower(env.ContainerRuntime), containerRuntimes[0])
 	switch {

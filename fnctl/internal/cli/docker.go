@@ -60,8 +60,7 @@ type containerExit struct {
 // standIn is the advice in the error about a command line of docker that fnctl does not support.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
-// notPossible converts the error about an unsupported command line of docker: it adds docker's exit code 125 and
-// the advice standIn.
+// notPossible adds docker's exit code 125 and our advice to the error about an unsupported docker command line.
 func notPossible(err error) error {
 	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
 }
@@ -227,8 +226,7 @@ func (c *dockerRun) check(args []string) error {
 	return nil
 }
 
-// checkNetwork returns an error unless FNR_FUNCTION_NETWORK, the list of functions with network access, contains
-// the repository of the image.
+// checkNetwork returns an error unless the setting FNR_FUNCTION_NETWORK permits this image to use the network.
 func (e Environment) checkNetwork(image string) error {
 	list := strings.Split(e.lookUp("FNR_FUNCTION_NETWORK"), ",")
 	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
@@ -245,8 +243,7 @@ func (e Environment) checkNetwork(image string) error {
 	return nil
 }
 
-// runImage runs the function of an image once: it passes standard input to the function, and writes the function's
-// output to standard output.
+// runImage runs the function of an image once, from standard input to standard output.
 func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	variables, err := c.environment()
 	if err != nil {

@@ -88,8 +88,7 @@ func newDoctor(env Environment) *cobra.Command {
 	return cmd
 }
 
-// checkLocal finds out how functions can run on this machine: in containers, or in sandboxes. It tries each method
-// to start a sandbox until a method works.
+// checkLocal finds a method to run functions on this machine: containers, or a kind of sandbox that works.
 func (d *diagnosis) checkLocal(ctx context.Context, env Environment) {
 	if names := env.containerNames(runtime.GOOS); len(names) > 0 {
 		containers, err := local.FindContainers(names...)
@@ -224,8 +223,7 @@ func (d *diagnosis) printReport(env Environment, inJSON bool) {
 	out.Line("gateway   %s", d.Gateway.describeAnswer())
 }
 
-// describeAnswer returns the line of fnctl doctor's report about a server: its version, or the reason for a failed
-// call.
+// describeAnswer describes a server in fnctl doctor's report: its version, or the reason for a failed call.
 func (p probe) describeAnswer() string {
 	answer := cmp.Or(p.Problem, strings.TrimSpace("answers "+p.Version))
 	return checkMark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)

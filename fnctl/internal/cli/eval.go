@@ -83,8 +83,7 @@ func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 	return c.run(cmd.Context(), where, config)
 }
 
-// prepare checks the command line and returns the function's configuration. It is nil if the user gave no
-// configuration.
+// prepare checks the command line and returns the function's configuration, or nil if the user gave none.
 func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error) {
 	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs, c.gateway.local)); err != nil {
 		return nil, err

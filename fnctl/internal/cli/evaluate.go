@@ -88,9 +88,8 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	return output, errors.Join(err, c.results.write(c.env, []pipeline.Step{step}))
 }
 
-// saveFunction adds the function to the Kptfile if --save is set, so that fnctl render runs it too. --output
-// redirects all resources to another place, but the function is still added to the Kptfile of the package itself,
-// as in kpt.
+// saveFunction adds the function to the Kptfile if --save is set, so that fnctl render runs it too. As in kpt,
+// --output redirects only the resources: the function is still added to the package's own Kptfile.
 func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	if !c.function.save {
 		return nil

@@ -97,8 +97,8 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 }
 
 // failUnplanned returns the failure of a package that cannot be read, or whose functions cannot run. It first
-// stores the failure in the Kptfile, because the Kptfile would otherwise show the status of an earlier rendering.
-// As in kpt, nothing is written if the Kptfile itself is invalid. The tree is nil if the package cannot be read.
+// stores the failure in the Kptfile, which would otherwise show the status of an earlier rendering. As in kpt, it
+// writes nothing if the Kptfile is invalid. The tree is nil if the package cannot be read.
 func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
 	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
 	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&
@@ -134,8 +134,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is the error of a failed rendering that wrote files nevertheless. Its field written describes these
-// files for the user.
+// partlyWritten is the error of a failed rendering that wrote files. Its field written describes the files.
 type partlyWritten struct {
 	error
 	written string

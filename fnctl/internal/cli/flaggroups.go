@@ -52,8 +52,7 @@ func describeFlags(flags *pflag.FlagSet) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// groupOf returns the number of a flag's group in the help. Number 0 contains all flags that flagGroups does not
-// list.
+// groupOf returns the number of a flag's group in the help. Group 0 contains the flags that flagGroups omits.
 func groupOf(flag string) int {
 	for i, group := range flagGroups {
 		for _, name := range group.names {

@@ -17,8 +17,7 @@ import (
 // here is the default target of commands.
 const here = "."
 
-// targetArgument returns the argument before "--", the directory or file for the command. The default is the
-// current directory.
+// targetArgument returns the argument before "--": the directory or file to process, by default ".".
 func targetArgument(cmd *cobra.Command, args []string) string {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return here
@@ -26,7 +25,7 @@ func targetArgument(cmd *cobra.Command, args []string) string {
 	return args[0]
 }
 
-// oneTarget returns a check that a command has at most one argument before "--". The text what describes this
+// oneTarget returns a check that a command has at most one argument before "--". Its parameter describes this
 // argument in the error, such as "DIR, a package".
 func oneTarget(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

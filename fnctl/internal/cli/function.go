@@ -146,8 +146,8 @@ func relativePath(dir, file string) (string, error) {
 	return filepath.ToSlash(file), err
 }
 
-// saveTo adds the function to the Kptfile root, and returns a message for the user. dir is the package's directory,
-// and prefix the prefix of images without a slash.
+// saveTo adds the function to the Kptfile with the node root, and returns a message for the user. dir is the
+// package's directory. The prefix is prepended to images without a slash.
 func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
 	saved := f.Function
 	saved.ConfigMap = f.data
@@ -185,8 +185,7 @@ func (p pairs) String() string { return "" }
 func (p pairs) Type() string   { return "KEY=VALUE" }
 
 // pairsConfig returns the function's configuration from key=value arguments, and the pairs as a map. The
-// configuration is a ConfigMap with the pairs in the order of the arguments, unless the first argument names
-// another kind.
+// configuration is a ConfigMap unless the first argument names another kind.
 func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 	config, values := noConfig(), map[string]string{}
 	if !strings.Contains(args[0], "=") {

@@ -41,13 +41,11 @@ type gatewayFlags struct {
 	local, offline  bool
 	cache           bool
 	cluster         clusterFlags
-	// environment contains variables for functions in addition to the variables of fnctl or of the image, as
-	// KEY=VALUE.
+	// environment contains variables of functions in addition to their usual environment, as KEY=VALUE.
 	environment []string
 }
 
-// registerAddress adds the flags that select the gateway. Commands that evaluate no functions, such as fnctl pods,
-// have these flags too.
+// registerAddress adds the flags that select the gateway, also for commands that run no function.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default FNCTL_ADDRESS")
@@ -100,8 +98,7 @@ func (f *gatewayFlags) newClient(env Environment) (*client.Gateway, error) {
 	return client.New(config)
 }
 
-// evaluator runs functions for the commands of fnctl: images at a gateway or on this machine, and programs on this
-// machine.
+// clientConfig returns the client's configuration. With --namespace, the client connects through kubectl.
 func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessage(defaultMaxMessageBytes)}
 	if f.cluster.isUsed() {
@@ -114,20 +111,17 @@ func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 	return config, f.cluster.checkUnused()
 }
 
-// maxMessage returns the maximum size of a ResourceList: the value of --max-message-size, or byDefault if the flag is
-// not set.
+// maxMessage returns the maximum size of a ResourceList: --max-message-size, or byDefault if it is not set.
 func (f *gatewayFlags) maxMessage(byDefault int) int { return cmp.Or(f.maxMessageBytes, byDefault) }
 
-// clientConfig returns the configuration of the client: it connects to the gateway's address, or through kubectl if
-// --namespace is set.
+// evaluator runs functions: images at a gateway or on this machine, and programs on this machine.
 type evaluator struct {
 	local.Evaluator
 	close func() error
 }
 
-// open returns an evaluator for the functions of a command. It runs images at the gateway or, with --local, on this
-// machine, and programs on this machine. With --phases, it shows the reason for which a function waits. Callers
-// must close the evaluator.
+// open returns an evaluator, which runs images at the gateway or, with --local, on this machine. It runs programs
+// on this machine. With --phases, it shows why a function waits. Callers must close it.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Concat(env.Environ, f.environment),
@@ -181,8 +175,8 @@ func (f *gatewayFlags) connect(ctx context.Context, env Environment, progress *u
 	return gateway, images, nil
 }
 
-// addCache makes e return responses from the cache on disk if it contains them (--cache), and run functions
-// otherwise. It closes e if the cache cannot be opened.
+// addCache makes the evaluator e return responses from the cache on disk (--cache), and run a function only if the
+// cache lacks the response. It closes e if the cache cannot be opened.
 func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	cache, err := rendercache.Open(images.Fingerprint, e.Images)
 	if err != nil {
@@ -194,8 +188,7 @@ func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	return nil
 }
 
-// addTraces makes e measure the phases of each evaluation, and print them as trees of spans when e is closed. It
-// does nothing unless --trace is set.
+// addTraces makes the evaluator e measure each evaluation's phases, and print them at the end, if --trace is set.
 func (f *gatewayFlags) addTraces(e *evaluator, gateway *client.Gateway, env Environment) {
 	if !f.trace {
 		return

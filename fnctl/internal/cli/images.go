@@ -53,8 +53,8 @@ func newImages(env Environment) *cobra.Command {
 	return cmd
 }
 
-// withImages opens the store of pulled images on this machine, calls do with the store, and closes it. If offline
-// is true, the store calls no registry.
+// withImages opens this machine's store of pulled images, calls the function do with it, and closes the store. If
+// offline is true, the store calls no registry.
 func withImages(ctx context.Context, offline bool, do func(runner.Images) error) error {
 	images, err := runner.OpenImages(ctx, offline)
 	if err != nil {

@@ -38,8 +38,7 @@ func (e Environment) lookUp(name string) string {
 	return ""
 }
 
-// useContainers configures e to run each image in a container. names lists the container runtimes to try. The first
-// installed runtime is used.
+// useContainers makes the evaluator e run images in containers, with the first installed runtime in names.
 func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []string, progress *ui.Progress) error {
 	if f.trace || f.cache {
 		return errors.New("takes --trace and --cache with a function runner or sandboxes, not with containers")

@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// Values of --output that mean standard output, not a directory: as a ResourceList, or unwrapped as YAML documents.
-// kpt uses the same values.
+// Values of --output that mean standard output, as in kpt: as a ResourceList, or unwrapped as YAML documents.
 const (
 	toStdout = "stdout"
 	unwrap   = "unwrap"
@@ -119,8 +118,8 @@ func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	return env.outPrinter()
 }
 
-// saveFiles writes the changed files in place or, with --output, all files to a new directory. It does nothing with
-// --dry-run.
+// saveFiles writes changed files in place or, with --output, all files to a directory. With --dry-run, it does
+// nothing.
 func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {

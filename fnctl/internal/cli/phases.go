@@ -30,8 +30,7 @@ type phases struct {
 	wanted bool
 }
 
-// Evaluate implements pipeline.Evaluator. It reports phases through req.Waiting, and never calls it after Evaluate
-// returns.
+// Evaluate implements pipeline.Evaluator. It calls req.Waiting with each phase, and never after it returns.
 func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if !p.wanted {
 		return p.Gateway.Evaluate(ctx, req)
@@ -46,8 +45,7 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// showPhases queries the gateway until ctx is done, and shows the reason for which the function in req waits. It
-// returns the last reason.
+// showPhases shows why the function in req waits, until ctx is done. It returns the last reason for the wait.
 func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
 	for delay := phasesAfter; retry.Sleep(ctx, delay); delay = phasesAgain {
 		status, err := p.Status(ctx)
@@ -62,8 +60,7 @@ func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last str
 	return last
 }
 
-// describeWait returns the reason for the longest wait of the function in req, as text for users. It is empty if no
-// evaluation of the function waits.
+// describeWait explains the longest wait of the function in req. It is empty if no evaluation of it waits.
 func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
 		if !pods.Is(w.GetImage(), req.Image, req.Tag) {

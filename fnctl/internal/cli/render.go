@@ -108,8 +108,8 @@ func (c *renderCommand) prepare() error {
 	return c.results.prepare()
 }
 
-// prepareCheck checks the flags --check, --results-format and --jobs. It sets the default of --jobs, and turns off
-// all writing for --check.
+// prepareCheck checks --check, --results-format and --jobs. It sets the default of --jobs, and makes --check write
+// nothing.
 func (c *renderCommand) prepareCheck() error {
 	switch {
 	case c.check && c.output.target != "":

@@ -22,8 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Names in the directory of a test: the directory with the expected outcome, and its files. kpt's tests of
-// functions use the same names.
+// Names in the directory of a test, as in kpt's tests: the directory with the expected outcome, and its files.
 const (
 	expectedDir = ".expected"
 	patchFile   = "diff.patch"
@@ -91,7 +90,7 @@ func (c *testCase) skipReason() string {
 }
 
 // commandLine returns the arguments of fnctl (render or eval) that run the test. dir is a copy of the test's
-// package, and results the directory for results.yaml.
+// package. results is the directory to which fnctl writes results.yaml.
 func (c *testCase) commandLine(dir, results string, flags []string, allowExec bool) ([]string, error) {
 	args := slices.Concat([]string{c.config.TestType, dir, "--results-dir", results}, flags)
 	if c.config.TestType == renderTest {
@@ -122,8 +121,7 @@ func (c *testCase) commandLine(dir, results string, flags []string, allowExec bo
 	return args, nil
 }
 
-// testRun is the outcome of a test's command: the files before and after it, the results, the output and the exit
-// code.
+// testRun is the outcome of a test's command: files before and after, results, output and exit code.
 type testRun struct {
 	before, after map[string][]byte
 	results       []byte
@@ -132,8 +130,7 @@ type testRun struct {
 }
 
 // run runs the test on a copy of the package and compares the outcome with the expected outcome. It then runs the
-// command again on its own output, because functions must be idempotent. If update is true, run stores the outcome
-// as the expected outcome instead.
+// command on its own output, because functions must be idempotent. If update is true, it only stores the outcome.
 func (c *testCase) run(ctx context.Context, env Environment, flags []string, allowExec, update bool) error {
 	scratch, err := os.MkdirTemp("", "fnctl-test-*")
 	if err != nil {
@@ -214,8 +211,7 @@ func (u *unexpectedFiles) Error() string {
 	return "files differ from " + expectedDir + "/" + patchFile + " (-want +got)"
 }
 
-// isEquivalent reports whether the expected and the actual content of a file have the same resources. It ignores
-// the status of Kptfiles.
+// isEquivalent reports whether a file has the expected resources. It ignores the status of Kptfiles.
 func isEquivalent(change pkgtree.Change) bool {
 	if change.Before == nil || change.After == nil {
 		return false

@@ -66,7 +66,7 @@ func newTest(env Environment) *cobra.Command {
 	return cmd
 }
 
-// passedFlags returns the flags that the user set, as arguments for another command of fnctl. It omits the flags in
+// passedFlags returns the flags that the user set, as arguments for another fnctl command. It omits flags in
 // without.
 func passedFlags(flags *pflag.FlagSet, without ...string) []string {
 	var set []string

@@ -161,8 +161,7 @@ func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen b
 	}
 }
 
-// formatSnapshot returns a snapshot of the gateway's activity, as JSON or as text of at most height lines. A height
-// of zero means no limit.
+// formatSnapshot returns the gateway's activity as JSON, or as text of at most height lines (0: no limit).
 func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 	if c.output == asJSON {
 		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),
@@ -182,7 +181,7 @@ func problemsJSON(texts []string) string {
 const poolsTimeout = 3 * time.Second
 
 // takeSnapshot queries the gateway's current activity for fnctl top. If the list of function pods fails, the
-// snapshot contains the error and no pods. A gateway without function pods has no list, which is no error.
+// snapshot contains the error and no pods. A gateway that does not run function pods is not an error.
 func takeSnapshot(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
 	snapshot := top.Snapshot{Now: time.Now()}
 	var err error

@@ -16,8 +16,7 @@ import (
 
 const spansTimeout = 5 * time.Second
 
-// traces is an evaluator for the flag --trace. It queries the gateway for the phases of each evaluation, with their
-// durations.
+// traces is an evaluator for --trace: it queries the gateway for the duration of each evaluation's phases.
 type traces struct {
 	pipeline.Evaluator
 
@@ -37,8 +36,7 @@ func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, err
 }
 
-// findSpans queries the gateway for its record of a call, and adds the record to the call. It runs even if the user
-// interrupted the call.
+// findSpans adds the gateway's record of the call, which it queries even if the user interrupted the call.
 func (t *traces) findSpans(ctx context.Context, call *spantree.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spansTimeout)
 	defer cancel()

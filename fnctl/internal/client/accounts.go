@@ -37,8 +37,7 @@ var accounts = map[connect.Code]account{
 	},
 }
 
-// localAccounts returns the templates of error texts for a gateway in fnctl's own process (--local). Its users need
-// other advice on some errors.
+// localAccounts returns the templates of error texts for --local, whose users need other advice on some errors.
 func localAccounts() map[connect.Code]account {
 	texts := maps.Clone(accounts)
 	texts[connect.CodeDeadlineExceeded] = account{
@@ -49,12 +48,11 @@ func localAccounts() map[connect.Code]account {
 	return texts
 }
 
-// tooLarge matches error messages about a ResourceList over the size limit, from the client, the server and local
-// programs.
+// tooLarge matches error messages about a ResourceList over the size limit, from servers and from local programs.
 var tooLarge = regexp.MustCompile(`message size|larger than|too large|MaxBytes`)
 
-// sizeAccount and localSizeAccount are the templates of error texts for a ResourceList over the size limit: at a
-// remote gateway, and on this machine.
+// sizeAccount and localSizeAccount are the error texts for too large a ResourceList: at a gateway, and on this
+// machine.
 var (
 	sizeAccount = account{
 		"the package is too large for {image}: {size} bytes ({message})",
@@ -70,8 +68,7 @@ var unreachable = account{
 	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is the template of the error text for an evaluation that timed out, if the gateway sent the reason for
-// the wait.
+// timedOut is the template of the error text for a timeout whose error contains the gateway's reason for the wait.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",

@@ -28,8 +28,7 @@ type Config struct {
 	Address string
 	// MaxMessageBytes is the maximum size of a request and of a response. It is required.
 	MaxMessageBytes int
-	// Dial opens connections to the gateway, for example through kubectl. If it is nil, the client connects to
-	// Address.
+	// Dial opens connections to the gateway, for example through kubectl. If it is nil, Address is dialed.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Close frees the resources of Dial, such as a kubectl process. It may be nil.
 	Close func() error
@@ -44,8 +43,7 @@ type Gateway struct {
 	address string
 	limit   int
 	local   bool // true for a gateway in this process
-	// texts contains the templates of error texts for failed evaluations, by gRPC code. unreachable is the template
-	// for failed connections.
+	// texts contains the error texts for failed evaluations. unreachable is the text for failed connections.
 	texts       map[connect.Code]account
 	unreachable account
 	rpc         evaluatorconnect.FunctionEvaluatorClient

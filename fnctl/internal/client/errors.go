@@ -22,8 +22,7 @@ type FunctionError struct {
 	Image string
 	// Message is the gateway's description of the failure.
 	Message string
-	// Failure contains the details, such as the exit code, the log and the results. It is nil if the gateway sent no
-	// details.
+	// Failure contains the exit code, the log and the results. It is nil if the gateway sent no details.
 	Failure *functionrunnerv1.FunctionFailure
 }
 
@@ -76,8 +75,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	return call
 }
 
-// failureOf returns the details that a server attached to the error of a failed function. It returns nil if the
-// error contains no details.
+// failureOf returns the details of a failed function in a server's error, or nil if the error contains none.
 func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	for _, detail := range cerr.Details() {
 		msg, err := detail.Value()
@@ -101,8 +99,7 @@ func lasting(cerr *connect.Error) bool {
 	}
 }
 
-// systemFailed reports whether the gateway or a server behind it failed, so that the reason is in the gateway's
-// log.
+// systemFailed reports whether the gateway or a server behind it failed, so that its log contains the reason.
 func systemFailed(cerr *connect.Error) bool {
 	switch cerr.Code() {
 	case connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeAborted:
@@ -141,8 +138,7 @@ func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (proble
 	return fill.Replace(a.problem), fill.Replace(a.advice)
 }
 
-// filler returns a replacer for the placeholders in templates of error texts, such as {image}. The values are from
-// the failed call.
+// filler replaces placeholders in templates of error texts, such as {image}, by the values of the failed call.
 func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
 	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
@@ -151,8 +147,7 @@ func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Rep
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
 }
 
-// retryHint returns the retry delay that the server sent, as a phrase such as " (in 5s)". It is empty if the server
-// sent no delay.
+// retryHint returns the retry delay that the server sent, such as " (in 5s)", or an empty string.
 func retryHint(cerr *connect.Error) string {
 	for _, detail := range cerr.Details() {
 		if msg, err := detail.Value(); err == nil {
@@ -178,15 +173,14 @@ func brokenConnection(cerr *connect.Error) bool {
 	}
 }
 
-// explainsTimeout reports whether the error of a timeout contains the gateway's reason for the wait. Other servers
-// report only the timeout.
+// explainsTimeout reports whether a timeout's error contains the reason for the wait, which only our gateway sends.
 func explainsTimeout(cerr *connect.Error) bool {
 	return cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr) &&
 		cerr.Message() != context.DeadlineExceeded.Error()
 }
 
-// WaitedFor adds the text what, the last known reason for waiting, to the error of an evaluation that timed out
-// without a reason from the gateway. It returns all other errors unchanged.
+// WaitedFor adds the last known reason for waiting (what) to the error of an evaluation that timed out, unless the
+// error contains the gateway's reason. It returns all other errors unchanged.
 func WaitedFor(err error, what string) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {

@@ -55,8 +55,7 @@ var pullCauses = []pullCause{
 	},
 }
 
-// explainImage returns the reason and the remedy if a gateway's error message is about a failed pull of an image.
-// It returns false for all other messages.
+// explainImage returns the reason and remedy if a gateway's message is about a failed pull, and otherwise false.
 func explainImage(image, message string, local bool) (problem, advice string, ok bool) {
 	reason := passedOn.ReplaceAllString(message, "")
 	if strings.Contains(reason, "registries are not called offline") {

@@ -32,8 +32,7 @@ var poolAccounts = map[connect.Code]account{
 	},
 }
 
-// ListPools returns the pools of function pods: for each image, its pods and its queue. All errors are a
-// [CallError].
+// ListPools returns the function pods and the queue of each image. All errors are a [CallError].
 func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsResponse, error) {
 	resp, err := g.pools.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
 	if err != nil {
@@ -42,9 +41,8 @@ func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsRespons
 	return resp, nil
 }
 
-// WatchPools calls changed with all pools of function pods, and then with each change of a pool. It ends when ctx
-// expires or when changed returns an error. WatchPools returns the error of changed unchanged, and all other errors
-// as a [CallError].
+// WatchPools calls the function changed with all pools of function pods, then with each change, until ctx expires
+// or changed returns an error. That error is returned unchanged, and all other errors as a [CallError].
 func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.WatchPoolsResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,8 +101,7 @@ func (g *Gateway) Status(ctx context.Context) (*gatewayv1.GetStatusResponse, err
 	return resp, nil
 }
 
-// Evaluations returns the recent evaluations that match the filter in req, starting with the newest evaluation. All
-// errors are a [CallError].
+// Evaluations returns recent evaluations that match req, the newest first. All errors are a [CallError].
 func (g *Gateway) Evaluations(
 	ctx context.Context, req *gatewayv1.ListEvaluationsRequest,
 ) ([]*gatewayv1.Evaluation, error) {
@@ -115,15 +112,13 @@ func (g *Gateway) Evaluations(
 	return resp.GetEvaluations(), nil
 }
 
-// IsUnimplemented reports whether a call failed because the gateway lacks the method, for example because its
-// version is older.
+// IsUnimplemented reports whether a call failed because the gateway, such as an older version, lacks the method.
 func IsUnimplemented(err error) bool {
 	call, ok := errors.AsType[*CallError](err)
 	return ok && connect.CodeOf(call.Cause) == connect.CodeUnimplemented
 }
 
-// Images returns the names of the images that the gateway runs as local binaries or in function pods, sorted.
-// Errors are a [CallError].
+// Images returns the sorted names of the images that the gateway runs. Errors are a [CallError].
 func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 	status, statusErr := g.Status(ctx)
 	pools, poolsErr := g.ListPools(ctx)
@@ -141,8 +136,7 @@ func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 	return slices.Compact(images), nil
 }
 
-// suggestTimeout is the timeout of the query for the gateway's images, which finds a suggestion for a misspelled
-// image.
+// suggestTimeout is the timeout of the query for the gateway's images, to suggest a similar image.
 const suggestTimeout = 2 * time.Second
 
 // suggestImage adds a suggestion to the error about an unknown image: the most similar image of the gateway.
@@ -158,8 +152,8 @@ func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallErro
 	}
 }
 
-// nearestImage returns the image whose repository is most similar to the misspelled image wrong. The result
-// contains the registry only if wrong contains a slash. It is empty if no repository is similar.
+// nearestImage returns the image whose repository is most similar to the misspelled name wrong, or an empty string.
+// The result contains the registry only if wrong contains a slash.
 func nearestImage(wrong string, images []string) string {
 	byRepository := map[string]string{} // the last image of a repository has the highest tag
 	for _, image := range images {

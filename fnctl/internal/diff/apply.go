@@ -91,8 +91,7 @@ func (p *patcher) applyFile(before, after string) error {
 	return nil
 }
 
-// hunkStart returns the number of lines before a hunk in the old file, from the hunk's header, such as
-// "@@ -3,4 +3,5 @@".
+// hunkStart returns the number of old lines before a hunk, from its header, such as "@@ -3,4 +3,5 @@".
 func hunkStart(header string) (int, error) {
 	fields := strings.Fields(header)
 	if len(fields) < 3 {
@@ -106,8 +105,8 @@ func hunkStart(header string) (int, error) {
 	return start - 1, err
 }
 
-// applyHunk appends the new lines of a hunk to content. old contains all lines of the old file, and done is the
-// number of lines before the hunk. It returns the number of old lines up to the end of the hunk.
+// applyHunk appends the new lines of a hunk to content. old contains all lines of the old file, of which the first
+// done lines precede the hunk. It returns the number of old lines up to the end of the hunk.
 func (p *patcher) applyHunk(content *strings.Builder, old []string, done int) (int, error) {
 	for p.next < len(p.lines) && p.lines[p.next] != "" && strings.ContainsRune(" +-", rune(p.lines[p.next][0])) &&
 		!strings.HasPrefix(p.lines[p.next], "--- ") {

@@ -123,8 +123,8 @@ func changedFields(change pkgtree.Change) []field {
 	return changed
 }
 
-// fieldsOf returns the scalar values of all resources in a file. The key of a value identifies its field: only the
-// resource and the path of the key are set.
+// fieldsOf returns the scalar values of all resources in a file. Each key contains only the resource and the path
+// of its field.
 func fieldsOf(data []byte) map[field]string {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fntest is a gateway for tests: it serves Go functions as KRM functions over gRPC, so that tests of
-// clients need no real gateway.
+// Package fntest serves Go functions as KRM functions over gRPC, so that tests of clients need no real gateway.
 package fntest
 
 import (
@@ -48,8 +47,8 @@ func (g Gateway) EvaluateFunction(ctx context.Context,
 // Service adds a gRPC service to a test gateway, in addition to the evaluation of functions.
 type Service func(*http.ServeMux)
 
-// Pods returns the service that lists function pods. If pods is nil, the test gateway lacks the service, as a
-// gateway without function pods does.
+// Pods returns the service that lists function pods. If pods is nil, the test gateway answers like a gateway
+// without function pods.
 func Pods(pods lease.Manager) Service {
 	return func(mux *http.ServeMux) {
 		if pods != nil {
@@ -63,8 +62,7 @@ func Status(status gatewayv1connect.StatusServiceHandler) Service {
 	return func(mux *http.ServeMux) { mux.Handle(gatewayv1connect.NewStatusServiceHandler(status)) }
 }
 
-// Serve starts the test gateway on a loopback address, without TLS, and returns its address. The gateway stops at
-// the end of the test.
+// Serve starts the test gateway without TLS, returns its loopback address, and stops it at the test's end.
 func (g Gateway) Serve(tb testing.TB, services ...Service) string {
 	tb.Helper()
 	server := g.server(services...)

@@ -23,8 +23,7 @@ type Config struct {
 	Service, Port string
 }
 
-// args returns the arguments of kubectl port-forward. They contain no local port, so that kubectl chooses a free
-// port of this machine.
+// args returns the arguments of kubectl port-forward. Without a local port, kubectl chooses a free port.
 func (c Config) args() []string {
 	var args []string
 	for flag, value := range map[string]string{

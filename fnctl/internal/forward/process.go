@@ -62,9 +62,8 @@ func start(ctx context.Context, args []string) (*process, error) {
 // forwarding matches the line that kubectl prints when its port is open.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) -> `)
 
-// listen sends the address on which kubectl listens, or an empty string if the output ends without it. It then
-// reads and discards all further output, because kubectl prints a line for each connection and would otherwise
-// block.
+// listen sends the address on which kubectl listens, or an empty string if kubectl prints none. It then discards
+// all further output, because kubectl prints a line for each connection and would otherwise block.
 func listen(output *io.PipeReader, listens chan<- string) {
 	address := ""
 	for lines := bufio.NewScanner(output); address == "" && lines.Scan(); {

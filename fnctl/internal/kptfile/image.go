@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// catalog is the prefix of images in kpt's function catalog. kpt prepends it to images without a slash. Gateways
-// prepend the same prefix by default.
+// catalog is the prefix that kpt, and by default each gateway, prepends to images without a slash.
 const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 
-// exactTag matches exact tags such as v0.4.5. All other values of the field tag in a Kptfile are version
-// constraints such as ~0.4.
+// exactTag matches exact tags such as v0.4.5. All other values of the field tag are constraints such as ~0.4.
 var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
 
 // ImageName returns an image's full name with registry and tag, as kpt writes it. It ignores a tag that is a

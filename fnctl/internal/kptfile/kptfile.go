@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kptfile reads the parts of a Kptfile that rendering needs: the package's name and its pipeline of
-// functions.
+// Package kptfile reads the parts of a Kptfile that rendering needs: the package's name and functions.
 package kptfile
 
 import (
@@ -62,13 +61,11 @@ type Function struct {
 	Exec string `yaml:"exec"`
 	// Name distinguishes functions of the same image when kpt merges a new version of a package.
 	Name string `yaml:"name"`
-	// ConfigPath is the file of the function's configuration, relative to the
-	// package, with slashes.
+	// ConfigPath is the file of the function's configuration, relative to the package, with slashes.
 	ConfigPath string `yaml:"configPath"`
 	// ConfigMap contains the configuration as keys and values. A function uses either ConfigMap or ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap"`
-	// Selectors choose the input of the function: the resources that match any selector, or all
-	// resources if there is no selector.
+	// Selectors choose the function's input: resources that match any selector. Without selectors, all match.
 	Selectors []Selector `yaml:"selectors"`
 	// Exclude lists selectors of resources to remove from the input: a resource is removed if it matches any of them.
 	Exclude []Selector `yaml:"exclude"`
@@ -104,8 +101,7 @@ func (s Selector) IsEmpty() bool {
 // apiVersion is the only API version of Kptfiles in use.
 const apiVersion = "kpt.dev/v1"
 
-// Parse reads a Kptfile from data. file is its path for error messages. An invalid field is reported as a
-// [FieldError].
+// Parse reads a Kptfile. file is its path for error messages. An invalid field is a [FieldError].
 func Parse(file string, data []byte) (*Kptfile, error) {
 	doc, err := decode(file, data)
 	if err != nil {

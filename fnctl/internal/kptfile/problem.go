@@ -58,8 +58,7 @@ func typeProblem(text string) string {
 	return " it is not a Kptfile"
 }
 
-// unreleased lists fields that kpt's book or proposals describe, but that no release of kpt supports. The error
-// about such a field says so.
+// unreleased lists fields in kpt's documents that no release of kpt supports. The error about such a field says so.
 var unreleased = []string{"when", "condition", "configRef", "resourceFileRegexp"}
 
 // yamlKinds contains the words for types of YAML values in errors for users.
@@ -79,8 +78,7 @@ func kindOf(name string) string {
 	return "a map"
 }
 
-// fieldsOf returns the YAML names of the fields of the Go type with the given name, to find a suggestion for a
-// misspelled field.
+// fieldsOf returns the YAML field names of the Go type called name, to suggest one for a misspelled field.
 func fieldsOf(name string) []string {
 	var names []string
 	seen := map[reflect.Type]bool{}
@@ -105,8 +103,7 @@ func fieldsOf(name string) []string {
 	return names
 }
 
-// nearestName returns the name in names that is most similar to a misspelled field, for a suggestion. It is empty
-// if no name is similar.
+// nearestName returns the name most similar to a misspelled field. It is empty if no name is similar.
 func nearestName(wrong string, names []string) string {
 	const maxEdits = 2
 	return typo.Nearest(wrong, slices.Sorted(slices.Values(names)), maxEdits)

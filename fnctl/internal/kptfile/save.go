@@ -56,9 +56,8 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	return replaced, nil
 }
 
-// Create returns the node at a path of fields below a map, and creates the fields that are missing or empty. The
-// last field becomes a node of the given kind, and all other fields become maps. Empty fields change to block
-// style, with each entry on its own line.
+// Create returns the node at a path of fields below a map. It creates missing or empty fields in block style (each
+// entry on its own line): the last field with the given kind, and all other fields as maps.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode

@@ -76,8 +76,7 @@ func checkConfig(file, field string, f Function) error {
 	return nil
 }
 
-// checkConfigPath rejects paths that leave the package, because the package may be untrusted and must not read
-// other files of the user's machine.
+// checkConfigPath rejects paths outside of the package: an untrusted package must not read the user's other files.
 func checkConfigPath(file, field, p string) error {
 	switch {
 	case strings.TrimSpace(p) == "" || path.Clean(p) == ".":

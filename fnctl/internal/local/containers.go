@@ -35,8 +35,7 @@ type Containers struct {
 	Offline bool
 	// Variables are added to the environment of functions, as KEY=VALUE.
 	Variables []string
-	// Network returns an error if the function of an image must not use the network. If Network is nil, no function
-	// may use the network.
+	// Network returns an error if an image's function must not use the network. If it is nil, none may.
 	Network func(image string) error
 }
 

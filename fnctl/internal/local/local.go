@@ -28,13 +28,11 @@ import (
 // waitForInput is the maximum time for which child processes of an exited program may keep its standard input open.
 const waitForInput = time.Second
 
-// Evaluator runs functions that are programs of this machine. It passes functions that are images to the field
-// Images.
+// Evaluator runs functions that are programs of this machine. Its field Images runs functions that are images.
 type Evaluator struct {
 	// Images evaluates functions that are images. It may be nil if no function is an image.
 	Images pipeline.Evaluator
-	// ImageProgram is a program of this machine that runs instead of every image. Empty means that Images evaluates
-	// images.
+	// ImageProgram is a program of this machine that runs instead of every image, unless it is empty.
 	ImageProgram string
 	// Environment is the environment of the programs, as KEY=VALUE.
 	Environment []string
@@ -54,8 +52,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	return e.execute(ctx, req.Exec, command, req.ResourceList)
 }
 
-// execute runs a program as a function, with the ResourceList list as standard input. name is the function's name
-// for errors.
+// execute runs a program as a function: list is its standard input, and name the function's name in errors.
 func (e *Evaluator) execute(
 	ctx context.Context, name string, command []string, list []byte,
 ) (pipeline.Response, error) {
@@ -125,8 +122,7 @@ func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	}
 }
 
-// programFailure returns the error of a failed program in the form of a gateway's errors, so that both are shown in
-// the same way.
+// programFailure returns a failed program's error in the form of a gateway's error, so that both look the same.
 func programFailure(name string, exited *exec.ExitError, resp pipeline.Response) error {
 	details := &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: int32(exited.ExitCode()), //nolint:gosec // small
@@ -145,8 +141,7 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 	return &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
 }
 
-// limitedBuffer is a buffer for the output of a program. It calls full, which stops the program, when the output
-// exceeds the limit.
+// limitedBuffer stores a program's output. It calls full, which stops the program, if the output exceeds the limit.
 type limitedBuffer struct {
 	buf   bytes.Buffer
 	limit int
