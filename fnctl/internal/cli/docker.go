@@ -140,8 +140,8 @@ func newDockerInstall(env Environment) *cobra.Command {
 	}
 }
 
-// linkRuntimes creates links to this program in dir, named docker, podman and nerdctl. If dir is first in PATH,
-// other programs start fnctl instead of a container runtime.
+// linkRuntimes links docker, podman and nerdctl in dir to this program. If dir is first in PATH, other programs
+// then start fnctl instead of a container runtime.
 func linkRuntimes(dir string) error {
 	program, err := os.Executable()
 	if err == nil {
@@ -323,8 +323,7 @@ func (c *dockerRun) reportFailure(err error) error {
 	return containerExit{code: code}
 }
 
-// signalNumber returns the number of a signal from its description, such as "killed". For an unknown description it
-// returns the number of SIGKILL.
+// signalNumber returns a signal's number from a description such as "killed". The default is SIGKILL's number.
 func signalNumber(name string) int {
 	for number := range 64 {
 		if syscall.Signal(number).String() == name {
@@ -334,8 +333,7 @@ func signalNumber(name string) int {
 	return int(syscall.SIGKILL)
 }
 
-// writeResults writes the results of a failed function as a ResourceList without items, because callers of docker
-// ignore the items of a failed function.
+// writeResults writes a failed function's results as a ResourceList without items, which callers of docker ignore.
 func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
 	if len(failure.GetResults()) == 0 {
 		return nil

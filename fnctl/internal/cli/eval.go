@@ -68,8 +68,7 @@ func (c *evalCommand) register(cmd *cobra.Command) {
 	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
 }
 
-// parseAndRun parses the command line of fnctl eval and runs the function. The arguments after "--" are key=value
-// pairs of the function's configuration.
+// parseAndRun parses the command line of fnctl eval and runs the function. Pairs key=value after "--" configure it.
 func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 	where, pairs := targetArgument(cmd, args), []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {

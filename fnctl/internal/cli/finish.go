@@ -47,8 +47,7 @@ func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtr
 	return changes, err
 }
 
-// addAttribution adds kpt's attribution annotation to resources of Google's Config Connector, unless
-// [Environment].NoAttribution is set.
+// addAttribution adds kpt's annotation to Config Connector's resources, unless [Environment].NoAttribution is set.
 func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	if c.env.NoAttribution {
 		return nil

@@ -48,8 +48,7 @@ func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// reject adds a flag of kpt, without a value, that fnctl does not support. If a user sets it, check returns an
-// error with the reason.
+// reject adds a flag of kpt, without a value, that fnctl does not support. If it is set, check returns an error.
 func (k *kptFlags) reject(flags *pflag.FlagSet, name, reason string) {
 	k.rejectValue(flags, name, reason)
 	flags.Lookup(name).NoOptDefVal = "true"

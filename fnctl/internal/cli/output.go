@@ -63,8 +63,7 @@ func (f *outputFlags) check() error {
 // isStream reports whether the resources go to standard output, not to files.
 func (f *outputFlags) isStream() bool { return f.target == toStdout || f.target == unwrap }
 
-// writeResources shows the diff and writes the resources to their destination: files or standard output. dir is the
-// directory from which tree was read.
+// writeResources shows the diff and writes the resources to files or to standard output. tree was read from dir.
 func (f *outputFlags) writeResources(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree,
 	resources []*yaml.RNode,
 ) error {
@@ -109,8 +108,7 @@ func reportHidden(env Environment, created []string) {
 	}
 }
 
-// diffPrinter returns the printer for the diff. It prints to standard output, or to standard error if standard
-// output contains the resources or a report.
+// diffPrinter returns a printer to standard output or, if that contains resources or a report, to standard error.
 func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	if f.isStream() || f.quiet {
 		return env.errPrinter()
@@ -118,8 +116,7 @@ func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	return env.outPrinter()
 }
 
-// saveFiles writes changed files in place or, with --output, all files to a directory. With --dry-run, it does
-// nothing.
+// saveFiles writes changed files or, with --output, all files to a directory. With --dry-run, it does nothing.
 func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {

@@ -128,8 +128,7 @@ func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
 	printRows(out, c.newTable(), append([]pods.Row{pods.Header}, rows...))
 }
 
-// followPools writes all pools of function pods and then their changes, until the user stops it and ctx ends. This
-// end is not an error.
+// followPools writes all pools of function pods and then their changes. It returns nil when the user stops it.
 func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) error {
 	out, table, changes := c.env.outPrinter(), c.newTable(), &pods.Changes{}
 	rows := []pods.Row{pods.Header} // stored until the gateway has sent all pools, so that the columns fit

@@ -108,8 +108,7 @@ func (c *renderCommand) prepare() error {
 	return c.results.prepare()
 }
 
-// prepareCheck checks --check, --results-format and --jobs. It sets the default of --jobs, and makes --check write
-// nothing.
+// prepareCheck checks --check, --results-format and --jobs, and derives further settings from them.
 func (c *renderCommand) prepareCheck() error {
 	switch {
 	case c.check && c.output.target != "":

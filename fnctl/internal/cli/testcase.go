@@ -233,8 +233,7 @@ func withoutStatus(data []byte) []byte {
 	return []byte(file.MustString())
 }
 
-// compareResults compares the expected and the actual content of results.yaml by value. It ignores the logs of
-// functions, which may contain times.
+// compareResults compares two contents of results.yaml by value. It ignores logs, which may contain times.
 func compareResults(want, got []byte) error {
 	var values [2]map[string]any
 	for i, data := range [][]byte{want, got} {

@@ -66,8 +66,7 @@ func newTest(env Environment) *cobra.Command {
 	return cmd
 }
 
-// passedFlags returns the flags that the user set, as arguments for another fnctl command. It omits flags in
-// without.
+// passedFlags returns the flags that the user set, for another fnctl command. It omits the flags in without.
 func passedFlags(flags *pflag.FlagSet, without ...string) []string {
 	var set []string
 	flags.Visit(func(f *pflag.Flag) {

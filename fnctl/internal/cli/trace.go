@@ -36,7 +36,7 @@ func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, err
 }
 
-// findSpans adds the gateway's record of the call, which it queries even if the user interrupted the call.
+// findSpans adds the gateway's record of a call to the call. It runs even if the user interrupted the call.
 func (t *traces) findSpans(ctx context.Context, call *spantree.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spansTimeout)
 	defer cancel()

@@ -109,8 +109,7 @@ func (g *Gateway) Close() error {
 	return nil
 }
 
-// Evaluate runs a function once at the gateway. It returns a [FunctionError] if the function itself failed, and a
-// [CallError] for all other errors.
+// Evaluate runs a function at the gateway. Errors are a [FunctionError] if the function failed, else a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if ctx.Value(traceKey{}) == nil {
 		ctx, _ = Traced(ctx) // users find a failed evaluation in the gateway's log by the trace id

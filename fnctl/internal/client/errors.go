@@ -36,8 +36,7 @@ type CallError struct {
 	Advice string
 	// Lasting is true if the evaluation would fail again in the same way, so that a retry is useless.
 	Lasting bool
-	// Trace is the trace id of the evaluation, by which users find it in the gateway's log. It is empty unless the
-	// gateway or a server behind it failed.
+	// Trace is the trace id in the gateway's log. It is empty unless the gateway or a server behind it failed.
 	Trace string
 	Cause error
 }

@@ -123,8 +123,7 @@ func changedFields(change pkgtree.Change) []field {
 	return changed
 }
 
-// fieldsOf returns the scalar values of all resources in a file. Each key contains only the resource and the path
-// of its field.
+// fieldsOf returns the scalar values of all resources in a file. Each key contains a resource and a field's path.
 func fieldsOf(data []byte) map[field]string {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()

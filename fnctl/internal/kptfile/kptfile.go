@@ -65,7 +65,7 @@ type Function struct {
 	ConfigPath string `yaml:"configPath"`
 	// ConfigMap contains the configuration as keys and values. A function uses either ConfigMap or ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap"`
-	// Selectors choose the function's input: resources that match any selector. Without selectors, all match.
+	// Selectors choose the function's input: resources that match any selector, or all without a selector.
 	Selectors []Selector `yaml:"selectors"`
 	// Exclude lists selectors of resources to remove from the input: a resource is removed if it matches any of them.
 	Exclude []Selector `yaml:"exclude"`

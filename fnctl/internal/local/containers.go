@@ -35,7 +35,7 @@ type Containers struct {
 	Offline bool
 	// Variables are added to the environment of functions, as KEY=VALUE.
 	Variables []string
-	// Network returns an error if an image's function must not use the network. If it is nil, none may.
+	// Network returns an error if an image's function must not use the network. A nil Network permits none.
 	Network func(image string) error
 }
 

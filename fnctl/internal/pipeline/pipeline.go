@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pipeline runs the functions of a package tree as `kpt fn render` does: mutators before validators, and
-// functions of subpackages before functions of the package around them, unless the outermost Kptfile requests the
-// opposite order.
+// functions of inner packages before functions of outer packages, unless the outermost Kptfile reverses this order.
 //
-// [NewPlan] determines which functions run on which packages before anything runs. A [Renderer]
-// then runs the plan through an [Evaluator] and reports progress to an [Observer].
+// [NewPlan] determines the functions to run, before anything runs. A [Renderer] runs them through an [Evaluator].
 package pipeline
 
 import (
@@ -45,8 +43,7 @@ type Response struct {
 	Log []byte
 }
 
-// Observer receives the progress of a rendering, to show it to the user. All methods except Waiting are called from
-// a single goroutine.
+// Observer shows the progress of a rendering to the user. All methods except Waiting are called from one goroutine.
 type Observer interface {
 	// Entered is called for each package before the functions of its pipeline run.
 	Entered(plan *Plan)
@@ -80,8 +77,7 @@ type Renderer struct {
 	Timeout time.Duration
 	// Jobs is the maximum number of packages that are rendered concurrently. 0 means 1.
 	Jobs int
-	// Files returns the files that contain the given resources, by path. It serves to compute [Step.Changes], which is
-	// nil if Files is nil.
+	// Files returns the files that contain the given resources, by path. If it is nil, [Step.Changes] is nil too.
 	Files func([]*yaml.RNode) (map[string][]byte, error)
 }
 
@@ -90,8 +86,7 @@ type Rendering struct {
 	// Resources are the resources of all packages. After an error, they contain no changes of the failed function, and
 	// no resources of packages that the rendering did not reach.
 	Resources []*yaml.RNode
-	// Mutations and Validations are the mutators and validators that ran, in order. After an error, the failed
-	// function is the last.
+	// Mutations and Validations are the functions that ran, in order. After an error, the failed function is the last.
 	Mutations, Validations []Step
 }
 

@@ -30,13 +30,12 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places contains the file annotations of each resource before a mutator ran. The key is the resource's number,
-	// which another annotation contains. It is nil for a validator.
+	// places contains each resource's file annotations before a mutator ran, by the resource's number, which another
+	// annotation contains. It is nil for a validator.
 	places map[string]map[string]string
 }
 
-// isSelective reports whether the function receives only some of the resources, because it has selectors or
-// exclusions.
+// isSelective reports whether the function has selectors or exclusions, so that it receives only some resources.
 func (c Call) isSelective() bool {
 	return len(c.Function.Selectors) > 0 || len(c.Function.Exclude) > 0
 }
@@ -93,8 +92,7 @@ func (e *PlanError) Error() string { return e.Err.Error() }
 
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// Rendering returns a rendering whose only step is the function that cannot run, so that reports contain this
-// function.
+// Rendering returns a rendering with only the function that cannot run, so that reports contain this function.
 func (e *PlanError) Rendering() *Rendering {
 	step := []Step{{Call: e.Call, Outcome: Outcome{Err: e.Err}}}
 	if e.IsValidator {
@@ -103,9 +101,8 @@ func (e *PlanError) Rendering() *Rendering {
 	return &Rendering{Mutations: step}
 }
 
-// NewPlan determines the functions to run for a package and the packages inside it. It reports every error that can
-// be found without running a function. The error is a [kptfile.FieldError] for an invalid field, and a [PlanError]
-// for a function that cannot run.
+// NewPlan determines the functions to run for a package and the packages inside it. It reports invalid fields
+// ([kptfile.FieldError]) and functions that cannot run ([PlanError]) before any function runs.
 func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	plan := &Plan{Package: pkg}
 	for _, sub := range pkg.Subpackages {

@@ -71,8 +71,8 @@ func (p *Plan) inDepth() []*Plan {
 	return plans
 }
 
-// gatherResources returns the resources of a package and of the packages inside it, as the input of the package's
-// functions. own contains the resources of each package.
+// gatherResources returns the input of a package's functions: the resources of the package and of the packages
+// inside it. The map own contains the resources of each package.
 func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, plan := range p.inDepth() {
@@ -81,8 +81,8 @@ func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatterResources is the inverse of gatherResources: it distributes the output of the package's functions to the
-// packages in own. Resources of unknown packages belong to the plan's package.
+// scatterResources is the inverse of gatherResources: it distributes the output of a package's functions to the
+// packages in the map own. Resources of unknown packages belong to the plan's package.
 func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil
@@ -96,8 +96,7 @@ func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.
 	}
 }
 
-// runPipeline runs the functions of a single package on resources, and returns the resources after the last
-// function.
+// runPipeline runs the functions of one package on resources, and returns the resources after the last function.
 func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	r.Observer.Entered(plan)
 	before, err := r.encodeFiles(resources) // encode the resources before Mutate annotates them
@@ -125,8 +124,7 @@ func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNo
 	return resources, nil
 }
 
-// encodeFiles returns the files that contain the given resources, by path. It returns nil unless the user requested
-// the changes of each function.
+// encodeFiles returns the files with these resources, by path, or nil if nobody requested each function's changes.
 func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, error) {
 	if r.Files == nil {
 		return nil, nil
@@ -134,8 +132,7 @@ func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, erro
 	return r.Files(resources)
 }
 
-// changedFiles compares the files before and after a function. It returns the files that the function changed, and
-// all files after the change.
+// changedFiles returns the files that a function changed, and all files after the change.
 func (r *Renderer) changedFiles(before map[string][]byte, output []*yaml.RNode) (
 	changes []pkgtree.Change, after map[string][]byte, err error,
 ) {

@@ -14,12 +14,10 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// kustomizations lists the names of kustomize's files. They count as resources, although they may lack apiVersion,
-// kind and name.
+// kustomizations lists kustomize's files. They count as resources even without apiVersion, kind and name.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// CheckInput returns an error for the first resource that functions cannot process, such as a resource without a
-// name. It is called before any function runs.
+// CheckInput returns an error for the first resource that functions cannot process, before any function runs.
 func CheckInput(resources []*yaml.RNode) error {
 	if err := checkResources(resources); err != nil {
 		return fmt.Errorf("%w; if a file is no resource, name it in .krmignore", err)
@@ -27,8 +25,7 @@ func CheckInput(resources []*yaml.RNode) error {
 	return checkPlaces(resources, inputPlaces)
 }
 
-// checkResources returns an error for the first resource without apiVersion, kind or name, because functions may
-// rely on these fields.
+// checkResources returns an error for a resource without apiVersion, kind or name, on which functions may rely.
 func checkResources(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		file, _ := pkgtree.File(r)
@@ -85,8 +82,7 @@ var (
 	}
 )
 
-// checkPlaces returns an error for a resource whose file is outside of its package, and for two resources with the
-// same file and index.
+// checkPlaces rejects a resource whose file is outside of its package, and resources with equal file and index.
 func checkPlaces(resources []*yaml.RNode, words wording) error {
 	type place struct{ pkg, file, index string }
 	taken := map[place]bool{}

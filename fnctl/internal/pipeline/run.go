@@ -19,8 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// OutputError reports that a function succeeded but its output cannot be used, such as output without a
-// ResourceList.
+// OutputError reports that a function succeeded but its output is unusable, such as text without a ResourceList.
 type OutputError struct {
 	Image string
 	Err   error
@@ -32,8 +31,7 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// runCall evaluates a function on resources, and reports the start and the end to the observer. It returns the
-// resources of the function's output.
+// runCall evaluates a function on resources, informs the observer, and returns the resources of the output.
 func (r *Renderer) runCall(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	r.Observer.Started(call, len(resources))
 	var outcome Outcome
@@ -124,9 +122,8 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// checkOutput checks a function's output, and assigns new resources to the package of the call. A resource has an
-// old and a new annotation for its file, and functions with old SDKs change only the old annotation. As in kpt, the
-// annotation that a mutator changed is effective.
+// checkOutput checks a function's output, and assigns new resources to the package of the call. A resource has two
+// file annotations, of which old SDKs change only the old annotation. As in kpt, the changed annotation counts.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
@@ -142,9 +139,8 @@ func (c Call) checkOutput(output []*yaml.RNode) error {
 	return checkResources(output)
 }
 
-// Mutate runs a function on the resources that its selectors match. It returns all resources, including the changes
-// of the function. While the function runs, the given resources carry additional annotations. After an error, they
-// are unchanged.
+// Mutate runs a function on the resources that its selectors match, and returns all resources. While the function
+// runs, the given resources carry additional annotations. After an error, they are unchanged.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	call.updateConfig(resources)
 	if !call.isSelective() {
@@ -174,8 +170,7 @@ func (r *Renderer) runMutator(ctx context.Context, call Call, resources []*yaml.
 	return r.runCall(ctx, call, resources)
 }
 
-// Validate runs a function on copies of the resources that its selectors match, because the changes of a validator
-// are ignored.
+// Validate runs a function on copies of the resources that its selectors match: a validator's changes are ignored.
 func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RNode) (Step, error) {
 	call.updateConfig(resources)
 	selected := call.selectResources(resources)

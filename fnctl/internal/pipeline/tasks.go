@@ -10,14 +10,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// task renders a package, after the packages inside it and concurrently with other packages. As an [Observer], it
-// stores the events of its functions until all preceding packages were shown, so that the display has a fixed
-// order.
+// task renders a package, after the packages inside it and concurrently with other packages. It implements
+// [Observer] by storing the events of its functions, so that users see the packages in a fixed order.
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the task's position in the order of a serial rendering. first is the smallest index of this task and of
-	// the tasks inside it.
+	// index is the task's position in a serial rendering. first is the smallest index of this task and of inner tasks.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -52,8 +50,8 @@ func newTasks(plan *Plan) []*task {
 	return tasks
 }
 
-// innerFirst renders the packages inside a package before the package itself, whose functions receive the resources
-// of all of them. Up to r.Jobs packages run concurrently, but events and results have the order of a serial
+// innerFirst renders inner packages before outer packages, because functions of outer packages receive the
+// resources of both. Up to r.Jobs packages run concurrently, but events and results have the order of a serial
 // rendering.
 func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
 	tasks := newTasks(plan)
@@ -79,8 +77,7 @@ func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, erro
 	return rendering, nil
 }
 
-// renderPackage runs the functions of the task's package on its resources and on the output of the packages inside
-// it.
+// renderPackage runs the package's functions on its resources and on the output of the packages inside it.
 func (t *task) renderPackage(ctx context.Context, r *Renderer) {
 	resources := slices.Clone(t.plan.Package.Resources)
 	for _, sub := range t.subs {

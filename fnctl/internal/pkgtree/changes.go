@@ -33,8 +33,7 @@ func (c Change) Kind() string {
 	return "changed"
 }
 
-// Changes returns the changes of the tree's files if the given resources replace the resources that were read,
-// sorted by path.
+// Changes returns the file changes, sorted by path, if the given resources replace the resources that were read.
 func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	after, err := t.Files(resources)
 	if err != nil {
@@ -47,8 +46,7 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	return Diff(before, after), nil
 }
 
-// Diff compares the contents of two sets of files, which are keyed by path, and returns the differences, sorted by
-// path.
+// Diff compares two sets of files, which are keyed by path, and returns the differences, sorted by path.
 func Diff(before, after map[string][]byte) []Change {
 	var changes []Change
 	for path, data := range after {
@@ -65,9 +63,8 @@ func Diff(before, after map[string][]byte) []Change {
 	return changes
 }
 
-// Files returns the content of every file that has resources, by path. A file keeps its bytes if its resources are
-// equivalent to the original resources. A changed file keeps its line endings and the documents that contain only
-// comments.
+// Files returns the content of each file with resources, by path. A file keeps its bytes if its resources are
+// equivalent to the original resources. A changed file keeps its line endings and documents with only comments.
 func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	byFile, err := groupByFile(resources)
 	if err != nil {
@@ -102,8 +99,7 @@ func endLines(data, before []byte) []byte {
 	return bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 }
 
-// Original returns copies of a file's resources as they were read, before any function changed them. The path is
-// relative to the tree's root.
+// Original returns copies of a file's resources from before any function ran. file is relative to the tree's root.
 func (t *Tree) Original(file string) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, r := range t.files[file].resources {
@@ -112,8 +108,7 @@ func (t *Tree) Original(file string) []*yaml.RNode {
 	return resources
 }
 
-// IsOfSubpackage reports whether a file belongs to a package inside the root package. The path is relative to the
-// tree's root.
+// IsOfSubpackage reports whether a file, by its path in the tree, belongs to a package inside the root package.
 func (t *Tree) IsOfSubpackage(file string) bool {
 	f, ok := t.files[path.Clean(file)]
 	return ok && f.resources[0].GetAnnotations()[PackageAnnotation] != t.Root.Label()

@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	// maxFileBytes is the maximum size of a file, because an untrusted package must not exhaust the memory of this
-	// machine.
+	// maxFileBytes is the maximum size of a file: an untrusted package must not exhaust this machine's memory.
 	maxFileBytes = 64 << 20
-	// maxPackageBytes is the maximum size of all files of a package together, for the same reason as maxFileBytes.
+	// maxPackageBytes is the maximum size of all files of a package together, to limit the memory in use.
 	maxPackageBytes = 256 << 20
 )
 
@@ -45,8 +44,7 @@ func openDisk(dir string) (*disk, error) {
 	return &disk{dir: dir, root: root, left: maxPackageBytes}, nil
 }
 
-// ReadInside returns the content of a regular file below dir. It rejects links that leave dir. The name is relative
-// to dir.
+// ReadInside returns the content of a regular file by its name below dir. It rejects links that leave dir.
 func ReadInside(dir, name string) ([]byte, error) {
 	d, err := openDisk(dir)
 	if err != nil {
@@ -120,9 +118,8 @@ func (d *disk) displayPath(name string) string {
 	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
 }
 
-// listFiles returns the resource files below a directory, or a single file, as paths relative to the tree's root. It
-// includes the files of packages inside the directory if subpackages is true. It omits the files that .krmignore
-// names, and Git's directories.
+// listFiles returns the resource files below a directory, or a single file, as paths in the tree. It omits Git's
+// directories, files that .krmignore names and, unless subpackages is true, files of packages inside the directory.
 func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	var found []string
 	base := name
@@ -150,16 +147,14 @@ func isResourceFile(file string) bool {
 	return path.Base(file) == kptfile.FileName || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
 }
 
-// kyamlDisk adapts a disk to the file system interface of kyaml, which requires absolute paths. It implements only
-// the methods that kyaml calls to list files.
+// kyamlDisk adapts a disk to kyaml's file system interface. It implements only the methods that list files.
 type kyamlDisk struct {
 	filesys.FileSystem
 
 	disk *disk
 }
 
-// absolutePath converts a path below the directory to an absolute path for kyaml, as if the directory were the
-// root.
+// absolutePath converts a path below the directory to an absolute path, which kyaml's interface requires.
 func absolutePath(name string) string { return path.Join("/", name) }
 
 // relativeOf is the inverse of absolutePath: it returns the path relative to the directory.

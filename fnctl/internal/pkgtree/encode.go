@@ -18,8 +18,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Annotations for the file, the index and the id of a resource in old SDKs of functions. Current SDKs use the names
-// in package kioutil.
+// Annotations for a resource's file, index and id in old SDKs. Current SDKs use the names in package kioutil.
 const (
 	oldPathAnnotation  = "config.kubernetes.io/path"
 	oldIndexAnnotation = "config.kubernetes.io/index"
@@ -34,7 +33,7 @@ var bookkeeping = []string{
 	kioutil.IndexAnnotation, oldIndexAnnotation,
 	kioutil.IdAnnotation, oldIDAnnotation,
 	kioutil.SeqIndentAnnotation,
-	// kyaml removes this annotation only after a successful function.
+	// kyaml removes this annotation only if the function succeeds.
 	migrationAnnotation,
 }
 
@@ -121,8 +120,7 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 	return resource, yaml.ClearEmptyAnnotations(resource)
 }
 
-// WriteList writes resources as a ResourceList. Annotations of each resource contain the path of its file, relative
-// to the tree's root.
+// WriteList writes resources as a ResourceList. Annotations contain the path of each resource's file in the tree.
 func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
 
 // WriteListFor is WriteList with the configuration of a function as functionConfig. The configuration may be nil.
@@ -148,7 +146,7 @@ func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) erro
 	}.Write(placed)
 }
 
-// placeInTree makes the annotations with a resource's path relative to the tree's root, instead of its package.
+// placeInTree makes a resource's path annotations relative to the tree's root, instead of to its package.
 func placeInTree(r *yaml.RNode) error {
 	if path := FileInTree(r); path != "" {
 		for _, key := range []string{kioutil.PathAnnotation, oldPathAnnotation} {
@@ -168,16 +166,14 @@ func WriteDocuments(w io.Writer, resources []*yaml.RNode) error {
 // separator matches the line between two YAML documents, as in kyaml.
 var separator = regexp.MustCompile(`\n---.*\n`)
 
-// comment is a document with comments and no resource, such as a licence at the top of a file.
-// Functions never see it.
+// comment is a document with only comments, such as a licence at the top of a file. Functions never see it.
 type comment struct {
 	text string
 	// index is the index of the resource after the comment, which determines the comment's position.
 	index int
 }
 
-// findComments returns the YAML documents of a file that contain only comments. It returns none for JSON files,
-// because JSON has no comments.
+// findComments returns the YAML documents of a file that contain only comments. JSON files have none.
 func findComments(file string, data []byte) []comment {
 	if path.Ext(file) == ".json" || !bytes.Contains(data, []byte("#")) {
 		return nil

@@ -49,8 +49,7 @@ func (t *Tree) Line(file string, index int, field string) int {
 	}
 }
 
-// splitField splits a field's path into its parts. The path has a form such as spec.containers[0].image or
-// spec.containers[name=web].
+// splitField splits a path such as spec.containers[0].image or spec.containers[name=web] into its parts.
 func splitField(path string) []string {
 	path = strings.NewReplacer("[", ".[", "]", "").Replace(strings.Trim(path, "./"))
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
@@ -79,9 +78,8 @@ func lineOf(node *yaml.Node, parts []string) int {
 	return node.Line
 }
 
-// entryOf returns the entry of the map node that the first parts of a path name, and the remaining parts. The key
-// may consist of several parts, because keys of annotations contain dots. It returns nil nodes if the map lacks the
-// entry.
+// entryOf returns the map entry whose key is the beginning of a path, and the rest of the path. A key may consist
+// of several parts, because annotation keys contain dots. Without such an entry, all results are nil.
 func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []string) {
 	for n := 1; n <= len(parts); n++ {
 		for i := 0; i+1 < len(node.Content); i += 2 {
@@ -93,8 +91,7 @@ func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []str
 	return nil, nil, nil
 }
 
-// isItem reports whether a selector in a field's path matches an item of a list. The selector is an index, or a
-// field's value such as name=web.
+// isItem reports whether a selector in a path matches an item of a list, by index or by a field such as name=web.
 func isItem(item *yaml.Node, index int, selector string) bool {
 	key, value, ok := strings.Cut(selector, "=")
 	if !ok {

@@ -24,8 +24,7 @@ func MayWrite(file string) bool {
 }
 
 // isGit reports whether some file system may treat a name as .git. macOS ignores case and hidden characters.
-// Windows ignores dots and spaces at the end. It also accepts the name of a stream after a colon, and the short
-// name git~1.
+// Windows ignores dots and spaces at the end, and accepts a stream's name after a colon and the short name git~1.
 func isGit(name string) bool {
 	name = strings.Map(func(r rune) rune {
 		if excerpt.IsHidden(r) {

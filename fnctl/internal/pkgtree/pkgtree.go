@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pkgtree reads a tree of kpt packages from a directory, and computes the changes of its files when
-// functions change its resources.
+// Package pkgtree reads trees of kpt packages, and computes file changes from changed resources.
 package pkgtree
 
 import (
@@ -31,8 +30,7 @@ type Package struct {
 	Subpackages []*Package
 }
 
-// Label returns the value of [PackageAnnotation] for the package: its path with a leading slash, such as "/db", or
-// "/" for the root.
+// Label returns the value of [PackageAnnotation], the path with a leading slash: "/db", or "/" for the root.
 func (p *Package) Label() string {
 	return path.Join("/", p.Path)
 }
@@ -56,8 +54,7 @@ func (p *Package) Adopt(resources []*yaml.RNode) error {
 }
 
 // File returns the path of a resource's file, relative to its package, and the resource's index in the file. Both
-// may be empty for a resource that a function created. As in kpt, a path that begins with a slash is relative to
-// the package.
+// may be empty for a new resource. As in kpt, a path with a leading slash is relative to the package.
 func File(resource *yaml.RNode) (file, index string) {
 	// GetFileAnnotations has an error result but never sets it.
 	file, index, _ = kioutil.GetFileAnnotations(resource)

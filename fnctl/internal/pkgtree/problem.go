@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ReadList reads a ResourceList or YAML documents from a stream. what is the name of the stream in errors, such as
-// "standard input". The returned reader contains the functionConfig of the ResourceList.
+// ReadList reads a ResourceList or YAML documents from a stream. The parameter what names the stream in errors,
+// such as "standard input". The returned reader contains the functionConfig of the ResourceList.
 func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxPackageBytes+1))
 	switch {
@@ -52,9 +52,8 @@ func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 // parserError matches a syntax error of the YAML library: the line and the reason. Lines count from 1.
 var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// parseProblem returns the line and the reason for which kyaml cannot read a file, in the form ":3: reason".
-// Callers put the file's name before it. Unlike kyaml's own errors, it never contains the file's content, which may
-// be secret.
+// parseProblem returns the line and the reason for which kyaml cannot read a file, as ":3: reason" to append to the
+// file's name. Unlike kyaml's own errors, it never contains the file's content, which may be secret.
 func parseProblem(data []byte) error {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	line := 0 // lines before the document
@@ -81,8 +80,7 @@ func parseProblem(data []byte) error {
 	}
 }
 
-// problemOf returns the line and the reason for which kyaml cannot read a YAML document. The reason is empty if
-// kyaml can read the document.
+// problemOf returns the line and the reason for which kyaml cannot read a YAML document, or an empty reason.
 func problemOf(document string) (line int, reason string) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(document), &node); err != nil {

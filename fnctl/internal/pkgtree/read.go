@@ -33,14 +33,12 @@ type file struct {
 	resources []*yaml.RNode
 }
 
-// Read reads the tree of packages below dir, which must have a Kptfile. It omits files that a package's .krmignore
-// names.
+// Read reads the packages below dir, which must have a Kptfile. It omits files that .krmignore files name.
 func Read(dir string) (*Tree, error) {
 	return read(dir, func(r *reader) (*Package, error) { return r.readPackage(".") })
 }
 
-// ReadKptfile reads only the Kptfile of a package, to store a failure in it although other files of the package
-// cannot be read.
+// ReadKptfile reads only a package's Kptfile, to store a failure in it if other files cannot be read.
 func ReadKptfile(dir string) (*Tree, error) {
 	return read(dir, func(r *reader) (*Package, error) {
 		data, err := r.read(kptfile.FileName)
@@ -56,16 +54,13 @@ func ReadKptfile(dir string) (*Tree, error) {
 	})
 }
 
-// ReadFlat reads all resources below dir as a single package without a pipeline. It does not read the pipelines of
-// Kptfiles.
+// ReadFlat reads all resources below dir as a single package. It ignores the pipelines of Kptfiles.
 func ReadFlat(dir string) (*Tree, error) { return readFlat(dir, ".") }
 
-// ReadFile reads the resources of a file as a package without a pipeline. The tree's root is the
-// file's directory.
+// ReadFile reads the resources of a file as a package without a pipeline. The tree's root is the file's directory.
 func ReadFile(name string) (*Tree, error) { return readFlat(filepath.Dir(name), filepath.Base(name)) }
 
-// readFlat reads all resources of a file or below a directory, as a single package. name is relative to the tree's
-// root.
+// readFlat reads a file, or all files below a directory, as a single package. name is the path relative to root.
 func readFlat(root, name string) (*Tree, error) {
 	return read(root, func(r *reader) (*Package, error) {
 		resources, err := r.readResources(".", name, true)
@@ -113,8 +108,8 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 	return pkg, err
 }
 
-// readSubpackages reads the packages inside the package at dir, at any depth of directories. Each of them reads the
-// packages inside it. As in kpt, .krmignore does not hide packages.
+// readSubpackages reads the packages below dir, at any depth of directories. Each package reads the packages inside
+// itself in the same way. As in kpt, .krmignore does not hide packages.
 func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	var packages []*Package
 	err := fs.WalkDir(r.root.FS(), dir, func(p string, entry fs.DirEntry, err error) error {
@@ -167,8 +162,7 @@ func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNod
 	return all, nil
 }
 
-// parse returns the resources of a file of the package in dir. It also stores the original content and copies of
-// the resources.
+// parse returns the resources of a file of the package in dir. It stores the content and copies of the resources.
 func (r *reader) parse(dir, name string, data []byte) ([]*yaml.RNode, error) {
 	inPackage := strings.TrimPrefix(name, dir+"/")
 	resources, err := (&kio.ByteReader{

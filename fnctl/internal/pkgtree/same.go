@@ -26,8 +26,7 @@ func Equivalent(before, after []byte) bool {
 	return err == nil && len(old) > 0 && sameResources(old, resources)
 }
 
-// sameResources reports whether two lists of resources are equivalent. It ignores annotations that only contain the
-// files of resources.
+// sameResources reports whether two lists of resources are equivalent. It ignores annotations that name files.
 func sameResources(before, after []*yaml.RNode) bool {
 	return slices.EqualFunc(before, after, func(b, a *yaml.RNode) bool {
 		b, err := Strip(b)
@@ -53,9 +52,9 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// commentOutline returns the comments on separate lines, each with the number of values before it. The YAML library
-// may assign the same comment to another node, or to two nodes, in a ResourceList and in a file. The outline
-// therefore ignores the nodes of comments, and repeated comments.
+// commentOutline returns the comments on separate lines, each with the number of values before it. It ignores
+// repeated comments and the YAML nodes of comments, because the YAML library may assign a comment to other nodes in
+// a ResourceList than in a file.
 func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0

@@ -15,10 +15,9 @@ import (
 	"strings"
 )
 
-// Apply writes changes below dir, either all or none as far as a file system allows. It checks and prepares all
-// changes before it changes the first file, and deletes files last. If ctx expires before the first file changes, it
-// writes nothing. It returns an error if a new file exists already, such as a file that .krmignore names, or if
-// another program has changed a file since the file was read.
+// Apply writes changes below dir, all or none as far as the file system allows: it prepares all changes before it
+// changes the first file. If ctx expires before that, it writes nothing. A new file that exists already, such as a
+// file in .krmignore, and a file that changed since it was read are errors.
 func Apply(ctx context.Context, dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -72,13 +71,11 @@ func checkCreation(root *os.Root, c Change) error {
 // notWritten adds "nothing was written" to an error that occurred before the first file was changed.
 func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing was written", err) }
 
-// staging writes changes in two steps, so that an error rarely leaves the package half written. It first writes the
-// new contents to temporary files next to their targets, because that takes time and may fail. It then renames the
-// temporary files to their targets.
+// staging writes changes in two steps, so that an error rarely leaves the package half written: it writes new
+// contents to temporary files next to their targets, which takes time and may fail, and then renames them.
 type staging struct {
 	root *os.Root
-	// steps are the remaining renames of temporary files. deletions run after them, so that an interruption loses no
-	// content.
+	// steps are the remaining renames. deletions run after them, so that an interruption loses no content.
 	steps, deletions []step
 	// dirs are the directories created for new files, outermost first. They are removed after an error.
 	dirs []string
@@ -88,8 +85,7 @@ type staging struct {
 type step struct {
 	path string // path of the change
 	temp string // file that replaces target, empty for a deletion
-	// target is the file to replace or delete. If path is a symbolic link to a changed file, target is the linked
-	// file, so that the link is not replaced.
+	// target is the file to replace or delete: if path is a link, the linked file, so that the link stays.
 	target string
 }
 
@@ -107,8 +103,7 @@ func (s *staging) prepareChange(c Change) error {
 	}
 	target, mode, err := s.targetOf(c)
 	if err == nil {
-		// If fnctl is killed, the temporary file stays behind. Its name does not end in .yaml, so that no program reads
-		// it as a resource.
+		// If fnctl is killed, this file stays. Without the extension .yaml, no program reads it as a resource.
 		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
 		s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
 		err = s.write(temp, c.After, mode)
@@ -119,8 +114,7 @@ func (s *staging) prepareChange(c Change) error {
 	return nil
 }
 
-// targetOf returns the file to replace and the file's mode. The mode is 0 for a new file. A file without write
-// permission is an error.
+// targetOf returns the file to replace and its mode (0 for a new file). A read-only file is an error.
 func (s *staging) targetOf(c Change) (string, fs.FileMode, error) {
 	if c.Before == nil {
 		return c.Path, 0, nil
@@ -203,7 +197,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// describeProgress adds the files that commit changed, and the files that it did not change, to its error.
+// describeProgress adds the files that commit changed, and the files that it did not, to the error of commit.
 func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)

@@ -12,9 +12,9 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Is reports whether reference, the full name of an image, may be the image that a user called image. It accepts
-// any prefix of reference, because the gateway may have prepended its default prefix. If tag is set, it is a tag or
-// constraint that replaces the image's own tag, and Is accepts every tag of reference.
+// Is reports whether reference, the full name of an image, may be the image that a user called image. reference may
+// begin with any registry and directories, because the gateway may have prepended its prefix. If tag is set, it
+// replaces the image's own tag. It may be a version constraint, so that Is accepts every tag of reference.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := kptfile.CutTag(image)
@@ -25,14 +25,12 @@ func Is(reference, image, tag string) bool {
 	return tag != "" || cmp.Or(own, "latest") == haveTag
 }
 
-// key identifies a pool of function pods by its image. It has no digest while the gateway is resolving the image's
-// tag.
+// key identifies a pool of function pods. The digest is empty until the gateway has resolved the image's tag.
 type key struct{ reference, digest string }
 
 func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
 
-// Changes selects the table rows to print when a pool changes: only rows that differ from their last version. The
-// zero Changes is ready to use.
+// Changes selects the table rows to print after a pool's change: only rows that differ. The zero value is usable.
 type Changes struct {
 	shown map[key]map[string]Row // inner keys are names of pods
 }
@@ -73,8 +71,7 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	return changed
 }
 
-// withoutTimes returns the row without the pod's age and remaining lifetime (TTL), which change even if the pod
-// does not.
+// withoutTimes returns the row without the pod's age and remaining lifetime (TTL), which always change.
 func (r Row) withoutTimes() Row {
 	r.Age, r.TTL = "", ""
 	return r

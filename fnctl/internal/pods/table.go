@@ -35,8 +35,7 @@ var states = map[podmanagerv1.Pod_State]string{
 	podmanagerv1.Pod_STATE_DELETING: "Deleting",
 }
 
-// Rows returns the table rows of a pool of function pods: a row for each pod, or a single row for a pool without
-// pods.
+// Rows returns the table rows of a pool of function pods: a row for each pod, and a single row if there is no pod.
 func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	name, waiting := pool.GetKey().GetReference(), strconv.Itoa(int(pool.GetWaiting()))
 	if len(pool.GetPods()) == 0 {
@@ -101,8 +100,7 @@ type Table struct {
 	widths []int // widths of the columns, which never shrink
 }
 
-// cells returns the cells of a row that are aligned in columns. It returns the reason for the pod's state
-// separately.
+// cells returns the cells of a row that are aligned in columns, and the reason for the pod's state.
 func (t *Table) cells(r Row) (aligned []string, reason string) {
 	if t.Wide {
 		return []string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node}, r.Reason
@@ -156,8 +154,7 @@ func (t *Table) Lines(r Row) []string {
 
 const (
 	indent = "    "
-	// maxReasonLines is the maximum number of lines that a terminal shows of the reason for a pod's state. The wide
-	// table shows the whole reason.
+	// maxReasonLines is the maximum number of lines for the reason of a pod's state, except in the wide table.
 	maxReasonLines = 3
 )
 
@@ -186,8 +183,7 @@ func (t *Table) reason(text string) []string {
 // minName is the minimum width of the first column, which contains the names of pods.
 const minName = 10
 
-// width returns the width of a column. The first column of a narrow table shrinks so that all columns fit the
-// terminal.
+// width returns the width of a column. A narrow table's first column shrinks so that all columns fit the terminal.
 func (t *Table) width(column int) int {
 	if column > 0 || t.Wide || t.Width == 0 {
 		return t.widths[column]

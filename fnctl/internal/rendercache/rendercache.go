@@ -24,8 +24,7 @@ import (
 // maxBytes is the maximum size of the cache on disk after a render: 1 GiB.
 const maxBytes = 1 << 30
 
-// staleAfter is the age at which a temporary file of the cache counts as abandoned by a killed process, and is
-// removed.
+// staleAfter is the age after which a temporary cache file is removed, because a killed process left it behind.
 const staleAfter = time.Hour
 
 // Fingerprint returns a text that identifies everything except the input on which a function's output depends, such
@@ -41,8 +40,7 @@ type Cache struct {
 	max         int64
 }
 
-// Open opens the cache in the user's cache directory. If the cache does not contain a response, it calls next.
-// Callers must close the cache.
+// Open opens the cache in the user's directory. It calls next for missing responses. Callers must close the cache.
 func Open(fingerprint Fingerprint, next pipeline.Evaluator) (*Cache, error) {
 	parent, err := os.UserCacheDir()
 	if err != nil {
@@ -58,8 +56,7 @@ func open(dir string, maxSize int64, fingerprint Fingerprint, next pipeline.Eval
 	return &Cache{Evaluator: next, fingerprint: fingerprint, dir: dir, max: maxSize}, nil
 }
 
-// Evaluate implements [pipeline.Evaluator]. If a cache entry cannot be read or written, the function runs without
-// the cache.
+// Evaluate implements [pipeline.Evaluator]. If the cache cannot be read or written, the function runs without it.
 func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	fingerprint, err := c.fingerprint(ctx, req.Image, req.Tag)
 	if err != nil || fingerprint == "" {
@@ -77,8 +74,7 @@ func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	if err != nil {
 		return resp, err
 	}
-	// If the tag moved to another image while the function ran, the response does not belong to this fingerprint and
-	// is not stored.
+	// If the tag moved to another image while the function ran, the response does not match the fingerprint.
 	if after, err := c.fingerprint(ctx, req.Image, req.Tag); err == nil && after == fingerprint {
 		c.write(name, resp)
 	}

@@ -32,8 +32,7 @@ type Report struct {
 	// Tree and Rendering are nil if the package cannot be read.
 	Tree      *pkgtree.Tree
 	Rendering *pipeline.Rendering
-	// Changes are the files that a render would change. They are nil unless such changes are an error, as with
-	// --check.
+	// Changes are the files that a render would change. They are nil unless changes are errors, as with --check.
 	Changes []pkgtree.Change
 	// Failure is nil if the command succeeded.
 	Failure error
@@ -148,8 +147,7 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// The path of the result's file may be relative to a package inside pkg. If the tree lacks such a file, the
-	// resource determines the file.
+	// The file's path may be relative to a package inside pkg. If the tree lacks it, the resource determines the file.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}

@@ -30,8 +30,8 @@ type renderStatus struct {
 	ErrorSummary string `yaml:"errorSummary,omitempty"`
 }
 
-// SetStatus writes the outcome of a package's rendering into its Kptfile: the condition "Rendered",
-// which replaces an earlier condition, and a step for each function. All other conditions stay.
+// SetStatus writes the outcome of a package's rendering into its Kptfile: the condition "Rendered", which replaces
+// an earlier condition, and an entry for each function. All other conditions stay.
 func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) error {
 	if err := kptfile.ChooseStyle(root); err != nil {
 		return err
@@ -49,8 +49,7 @@ func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) e
 	return setRenderStatus(root, rendering)
 }
 
-// setRenderStatus stores the outcome of each function in the field status.renderStatus of a Kptfile. It replaces
-// the outcomes of an earlier rendering.
+// setRenderStatus replaces the outcomes of functions in the field status.renderStatus of a Kptfile.
 func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error) {
 	var status *yaml.RNode
 	if steps := newRenderStatus(rendering); len(steps.Mutations)+len(steps.Validations) > 0 {
@@ -67,8 +66,7 @@ func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error
 	return root.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
 }
 
-// otherConditions returns the conditions of a Kptfile whose type is not "Rendered". They belong to other tools and
-// stay.
+// otherConditions returns a Kptfile's conditions with other types than "Rendered": other tools wrote them.
 func otherConditions(conditions []*yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, c := range conditions {

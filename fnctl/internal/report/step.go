@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes reports about renderings: results.yaml and the status of a Kptfile, as kpt does, and formats
-// for CI systems.
+// Package report writes reports about renderings: results.yaml and Kptfile status as in kpt, and CI formats.
 package report
 
 import (

@@ -54,8 +54,7 @@ func (r Record) Place() string {
 	return joinNonEmpty(" ", parts...)
 }
 
-// String returns the result as text for users: severity, resource and message. It is a single line if the message
-// is a single line.
+// String returns severity, resource and message for users. It is a single line if the message is a single line.
 func (r Record) String() string {
 	place := r.Place()
 	if place != "" {

@@ -29,8 +29,7 @@ type item struct {
 	Tags map[string]string `yaml:"tags"`
 }
 
-// FromYAML returns the results of a ResourceList: a list or, from older functions, a map with the list as items. A
-// nil node contains no results.
+// FromYAML returns a ResourceList's results: a list or, in older functions, a map with the list in its field items.
 func FromYAML(node *yaml.RNode) ([]Record, error) {
 	if node.IsNilOrEmpty() {
 		return nil, nil

@@ -47,8 +47,8 @@ type Images interface {
 	Pull(ctx context.Context, image, tag string, phase func(string)) (name string, err error)
 	// List returns all images, starting with the least recently used image.
 	List() ([]Image, error)
-	// Prune removes unused images, starting with the least recently used image, until all images need at most maxBytes
-	// on disk. It returns the remaining images.
+	// Prune removes unused images, the least recently used first, until all images need at most maxBytes on disk. It
+	// returns the remaining images.
 	Prune(ctx context.Context, maxBytes int64) ([]Image, error)
 	// Close stops all pulls.
 	Close() error
@@ -56,8 +56,7 @@ type Images interface {
 
 // Image is an image in the store.
 type Image struct {
-	// Names are the full names of the image, with a name for each tag. If no tag is known, Names contains the image's
-	// repository.
+	// Names are the full names of the image, with a name for each tag, or its repository if no tag is known.
 	Names []string `json:"names"`
 	// Digest is the digest of the manifest.
 	Digest string `json:"digest"`

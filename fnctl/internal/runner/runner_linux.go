@@ -10,8 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 )
 
-// Start starts a function runner in this process. It reads the settings of function-runner from the environment.
-// Callers must close the runner.
+// Start starts a function runner in this process, with the settings in its environment. Callers must close it.
 func Start(ctx context.Context, cfg Config) (Runner, error) {
 	settings, err := localrunner.Load()
 	if err != nil {
@@ -47,8 +46,7 @@ func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	return trials, nil
 }
 
-// OpenImages opens the store of pulled images on this machine. If offline is true, the store calls no registry.
-// Callers must close the store.
+// OpenImages opens the store of pulled images. If offline is true, it calls no registry. Callers must close it.
 func OpenImages(ctx context.Context, offline bool) (Images, error) {
 	settings, err := localrunner.Load()
 	if err != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spantree shows the duration of each phase of an evaluation, for the flag --trace. It formats the phases
-// as a tree of spans with bars.
+// Package spantree shows the duration of each phase of an evaluation as a tree of spans, for the flag --trace.
 package spantree
 
 import (
@@ -76,8 +75,7 @@ func (c Call) root() *span {
 	return &span{name: "call", took: c.Took, children: []*span{gateway}}
 }
 
-// describe returns a line about an evaluation: the evaluator that ran it or the error code, its pod, and the reason
-// of a failure.
+// describe returns a line about an evaluation: its evaluator or error code, its pod, and the reason of a failure.
 func describe(e *gatewayv1.Evaluation) string {
 	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
 	if e.GetPod() != "" {
@@ -112,8 +110,8 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span appends the line of a span, which begins with indent. It then appends the lines of the span's children,
-// which begin with below.
+// span appends the line of a span and the lines of its children. The parameter indent is the prefix of the span's
+// line, and below the prefix of the children's lines.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))
@@ -126,8 +124,7 @@ func (p *printer) span(s *span, indent, below string) {
 	}
 }
 
-// bar returns the bar that shows the start and the duration of a span, relative to the whole call. A short span
-// gets one column.
+// bar returns the bar for the start and duration of a span in a call. A short span gets a single column.
 func (p *printer) bar(s *span) string {
 	column := func(d time.Duration) int {
 		return min(int(float64(d)/float64(p.total)*barColumns+.5), barColumns)

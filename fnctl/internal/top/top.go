@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top shows a gateway's current activity, as lines for a terminal: rate, durations, pods and queue of
-// each function, and the last failures.
+// Package top shows a gateway's current activity on a terminal: rates, durations, pods, queues and last failures.
 package top
 
 import (
@@ -92,14 +91,12 @@ func (s Snapshot) summary() []string {
 const (
 	// usualWidth is the number of columns if the output is not a terminal.
 	usualWidth = 80
-	// minName is the minimum width of the column with the function's name. fixed is the total width of all further
-	// columns.
+	// minName is the minimum width of the column with function names. fixed is the width of all other columns.
 	minName = 12
 	fixed   = len("  EVALS/S      FAILED      P50      P99   PODS  QUEUE")
 )
 
-// Lines returns the snapshot in at most height lines of less than width columns. A height of zero means no limit, and
-// a width of zero means 80 columns.
+// Lines returns the snapshot as lines shorter than width (0: 80 columns), at most height lines (0: no limit).
 func (s Snapshot) Lines(width, height int) []string {
 	width = cmp.Or(width, usualWidth) - 1
 	name := phase.ShortNames(s.Status, s.Pools, s.Failures)
@@ -130,7 +127,7 @@ func (s Snapshot) Lines(width, height int) []string {
 	return lines
 }
 
-// line returns a row of the table. The column with the function's name has the width name.
+// line returns a row of the table. The parameter name is the width of the column with function names.
 func (r row) line(name int) string {
 	function := runewidth.FillRight(runewidth.Truncate(ui.OneLine(r.function), name, "…"), name)
 	rate, failed, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
@@ -171,8 +168,7 @@ func (s Snapshot) waiting(name func(string) string) []string {
 	return lines
 }
 
-// failures returns the lines about the last failures. Equal failures share a line. name shortens the name of an
-// image.
+// failures returns the lines about the last failures. Equal failures share a line. name shortens image names.
 func (s Snapshot) failures(name func(string) string) []string {
 	groups := phase.GroupFailures(s.Failures)
 	if len(groups) == 0 {

@@ -37,8 +37,7 @@ func JSON(msg proto.Message, indent string) string {
 	return EscapeJSON(secondsOf(msg.ProtoReflect().Descriptor()).ReplaceAllString(out.String(), "$1$2"))
 }
 
-// ValueJSON returns a value as indented JSON that is safe to show on a terminal. It panics if JSON does not support
-// the value's type.
+// ValueJSON returns a value as indented JSON that is safe to show on a terminal. It panics on unsupported types.
 func ValueJSON(value any) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -50,9 +49,8 @@ func ValueJSON(value any) string {
 	return EscapeJSON(strings.TrimSuffix(out.String(), "\n"))
 }
 
-// secondsOf returns an expression for the fields of a message in JSON that are durations, so that texts such as
-// "1.5s" can be replaced by numbers. The expression captures the field's name and the number of seconds. It never
-// matches inside a text, because the quotes in texts are escaped.
+// secondsOf returns a regular expression for durations in a JSON message, such as "1.5s", to replace them by
+// numbers. It captures field name and number. It never matches inside strings, because their quotes are escaped.
 func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	names, seen := []string{"-"}, map[protoreflect.FullName]bool{}
 	var visit func(protoreflect.MessageDescriptor)
@@ -75,9 +73,8 @@ func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	return regexp.MustCompile(`("(?:` + strings.Join(names, "|") + `)": ?)"(-?[0-9.]+)s"`)
 }
 
-// EscapeJSON escapes characters that JSON permits but a terminal interprets: hidden characters and control
-// characters such as U+009B, which begins a terminal sequence just as the escape character does. Newlines stay,
-// because they occur only between strings.
+// EscapeJSON escapes characters that JSON permits but a terminal interprets: hidden and control characters such as
+// U+009B, which begins a terminal sequence. Newlines stay, because they occur only between strings.
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

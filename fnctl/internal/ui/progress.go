@@ -107,8 +107,7 @@ func (p *Progress) signLife() (stop func()) {
 	}
 }
 
-// runningLine returns the line of the running function. It fits the terminal, because a wrapped line cannot be
-// replaced.
+// runningLine returns the line of the running function. It must fit: a wrapped line cannot be replaced.
 func (p *Progress) runningLine(waiting string) string {
 	const mark = "  … "
 	if waiting != "" {
@@ -124,8 +123,7 @@ func (p *Progress) runningLine(waiting string) string {
 	return line + rest[:shown] + p.style.faint(rest[shown:])
 }
 
-// Waiting shows the reason for which the running function waits. An empty reason means that the function does not
-// wait any longer.
+// Waiting shows why the running function waits. An empty reason means that it no longer waits.
 func (p *Progress) Waiting(what string) {
 	what = OneLine(what)
 	p.mu.Lock()
@@ -139,8 +137,7 @@ func (p *Progress) Waiting(what string) {
 	}
 }
 
-// usualDuration is the number of columns reserved for a duration, so that the names in all lines are cut at the
-// same column.
+// usualDuration is the number of columns reserved for a duration, to cut names at the same column in all lines.
 const usualDuration = len("12.345s")
 
 // Finished shows the outcome of a function, with its results and its log.
@@ -196,8 +193,7 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 // maxLog is the maximum number of lines that a terminal shows of a function's log.
 const maxLog = 20
 
-// showLog shows the log of a function. On terminals it shows only the end of the log, which contains the reason of a
-// failure.
+// showLog shows the log of a function: on terminals only its end, which contains the reason of a failure.
 func (p *Progress) showLog(text string) {
 	all := slices.Collect(strings.Lines(strings.TrimSpace(text)))
 	if left := len(all) - maxLog; p.Live && left > 0 {
@@ -207,8 +203,7 @@ func (p *Progress) showLog(text string) {
 	p.writeBlock(text, p.style.faint)
 }
 
-// reasons contains the texts about failures without further details. failureReason adds details to all other texts,
-// such as the exit code.
+// reasons contains the texts about failures without details such as an exit code, which failureReason adds.
 var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:      "could not be started",
 	functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:   "its output is not a ResourceList",
@@ -216,8 +211,7 @@ var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:    "stopped: it logged more than it may",
 }
 
-// failureReason returns the text for users about the reason of a failure. It is empty for reasons that only later
-// versions of fnctl support.
+// failureReason explains a failure to users. It is empty for reasons that only later versions of fnctl know.
 func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	switch r := f.GetReason(); r {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
@@ -239,8 +233,7 @@ func columnsOf(text string) int { return terminal.StringWidth(text) }
 // minShown is the minimum number of columns that stay visible of a text that is cut.
 const minShown = 3
 
-// maxColumns returns the number of columns that a line may use. The last column stays free, because some terminals
-// wrap the line there.
+// maxColumns returns the usable columns of a line: all but the last, after which some terminals wrap the line.
 func (p *Progress) maxColumns() int {
 	if p.Width != nil {
 		if width := p.Width(); width > 0 {

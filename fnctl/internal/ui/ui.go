@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Printer writes messages for the user. It ignores errors of the underlying writer, because there is no other place
-// to report them.
+// Printer writes messages for the user. It ignores write errors, because there is no other place to report them.
 type Printer struct {
 	out   io.Writer
 	style style
@@ -83,12 +82,11 @@ func (p *Printer) writeResults(results []result.Record) {
 	}
 }
 
-// sequence matches sequences that move the cursor or change colours.
+// sequence matches a terminal's escape sequences, which move the cursor or change colours.
 var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
-// writeBlock writes a text as indented lines below the line of a function. It writes nothing for an empty text.
-// Functions often log in colour: writeBlock removes whole colour sequences, because Printable would remove only
-// their control characters.
+// writeBlock writes a non-empty text as indented lines below a function's line. Functions often log in colour:
+// writeBlock removes whole colour sequences, because Printable would remove only their control characters.
 func (p *Printer) writeBlock(text string, paint paint) {
 	text = sequence.ReplaceAllString(text, "")
 	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {
@@ -118,8 +116,7 @@ type paint func(text string) string
 // plain leaves a text unchanged.
 func plain(text string) string { return text }
 
-// style makes texts bold, faint or coloured, by escape sequences that all terminals support. It changes nothing if
-// colour is false.
+// style makes texts bold, faint or coloured by sequences that all terminals support, only if colour is true.
 type style struct{ colour bool }
 
 func (s style) escape(code, text string) string {
