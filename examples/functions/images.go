@@ -27,7 +27,6 @@ type sources struct {
 	packages string
 }
 
-// images returns the images of all example functions.
 func (s sources) images() ([]image.Spec, error) {
 	shell, err := programFiles("/bin/sh", "sh")
 	if err != nil {
@@ -84,8 +83,7 @@ func findResource(name string) (string, error) {
 	return path, nil
 }
 
-// functionImage returns the image of a function. It removes duplicate files, such as a library that two programs in
-// the image need.
+// functionImage returns the image of a function. It removes duplicate files, such as a library of two programs.
 func functionImage(name string, entrypoint []string, files ...image.File) image.Spec {
 	slices.SortFunc(files, func(a, b image.File) int { return strings.Compare(a.Path, b.Path) })
 	files = slices.CompactFunc(files, func(a, b image.File) bool { return a.Path == b.Path })

@@ -3,8 +3,7 @@
 // Command functions is a read-only registry on loopback that serves the images of the example functions until a
 // signal stops it. It prints its address as soon as it contains the images.
 //
-// It needs no container engine: it builds the images from the Go program and from the shell and Node.js of this
-// machine.
+// It needs no container engine: it builds the images from the Go program and this machine's shell and Node.js.
 package main
 
 import (
@@ -26,7 +25,6 @@ func main() {
 	}
 }
 
-// run parses the command line and serves the images that it describes.
 func run(ctx context.Context, args []string) error {
 	var s sources
 	flags := flag.NewFlagSet("functions", flag.ContinueOnError)

@@ -65,7 +65,6 @@ func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.W
 	return err
 }
 
-// pushImages builds the images, and pushes them to the registry.
 func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error {
 	images, err := image.Builder{Dir: dir}.BuildAll(ctx, specs)
 	if err != nil {
@@ -82,8 +81,7 @@ func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error
 	return nil
 }
 
-// readOnly is the handler of a registry. Images can be pushed until closed is set. Then it rejects all requests
-// except for reads.
+// readOnly is the handler of a registry. Images can be pushed until closed is set; then only reads are allowed.
 type readOnly struct {
 	content http.Handler
 	closed  atomic.Bool

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command attack attacks each program of this repository as hostile and careless callers, functions, pods and
-// registries would. It fails if a program does not withstand an attack: if it exits, retains memory, delays
-// well-behaved callers or lets a function out of its confinement.
+// registries would. It fails if a program exits, retains memory, delays well-behaved callers or lets a function out
+// of its confinement.
 //
-// As root, the command runs in its own namespaces, and the programs run in control groups with a memory limit. As
-// another user, it runs without both and prints this.
+// As root, the command runs in its own namespaces, and the programs run with a memory limit. As another user, it runs
+// without both and prints this.
 package main
 
 import (
@@ -40,8 +40,7 @@ func runRole(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are the options on the command line. Only the command itself sets inner, dir and owner, when it starts
-// its copy in the sandbox.
+// options are the options on the command line. Only the copy in the sandbox is started with inner, dir and owner.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp
@@ -87,8 +86,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
 }
 
-// attackPrograms runs all selected attacks and prints their results. The exit code is 1 if a program did not
-// withstand an attack.
+// attackPrograms runs the selected attacks and prints their results. The exit code is 1 if a program failed.
 func attackPrograms(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
 		if limited, err = canLimit(o.owner); err != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bed describes a running cluster of the test bed (test/cluster) to tests and tools: the paths of its files
-// and the access to its registries.
+// Package bed describes a running cluster of the test bed (test/cluster) to tests: its files and its registries.
 package bed
 
 import (
@@ -20,9 +19,8 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the path of the file with the status of the cluster's own programs, such as the kubelet. Holds is
-	// a directory: while it contains a file with a program's name, the program is not started. Use [Info.Component]
-	// for both.
+	// Components is the path of the file with the status of the cluster's own programs, such as the kubelet. A file with
+	// a program's name in the directory Holds prevents its start. Use [Info.Component] for both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`

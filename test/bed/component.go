@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Component is a program of the cluster itself, such as the kubelet. The cluster's supervisor restarts it whenever it
-// exits.
+// Component is a program of the cluster itself, such as the kubelet. The cluster restarts it whenever it exits.
 type Component struct {
 	name         string
 	status, hold string // files
@@ -40,7 +39,7 @@ func (c Component) Signal(signal unix.Signal) error {
 		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// The descriptor keeps referring to the same process. Check that this process is the program: the ID may have
+	// The descriptor (pidfd) always refers to the same process. Check that this process is the program: the ID may have
 	// been reused before the descriptor was opened.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
@@ -119,8 +118,7 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits until the function wanted returns true. Its argument is the program's process ID, which is 0
-// while the program does not run.
+// awaitProcess waits until wanted returns true for the program's process ID, which is 0 if it does not run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

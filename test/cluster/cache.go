@@ -18,9 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// withCache changes a command so that no other process removes entries from the cache while the command runs. When
-// the command has succeeded, it removes entries that were not used for a week, unless another process uses the
-// cache.
+// withCache prevents the removal of cache entries by other processes while a command runs. After a successful
+// command, it removes entries that were not used for a week, unless another process uses the cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -41,8 +40,7 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// useLock is the lock file of the cache. Processes that use the cache share the lock. Removing entries requires it
-// exclusively.
+// useLock is the lock file of the cache: shared by processes that use the cache, exclusive for removing entries.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
 // removeUnused removes entries from the cache that were not used for a week. It keeps the programs of running

@@ -65,8 +65,7 @@ func (o *options) needSources() error {
 	return nil
 }
 
-// needRoot returns an error unless the user is root. Commands call it first, because otherwise they would fail
-// halfway.
+// needRoot returns an error unless the user is root. Commands call it first, so that they do not fail halfway.
 func needRoot() error {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces, mounts and control groups need root: run as root, for example with sudo")

@@ -75,8 +75,7 @@ func (o *options) imageCache() imagecache.Cache {
 	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
-// registryCache returns the directory of cached registry contents. New registries start with this content, which is
-// faster than pushing each image.
+// registryCache returns the directory with cached images for new registries. Pushing each image would be slower.
 func (o *options) registryCache() string { return filepath.Join(o.cache, "stock") }
 
 func (o *options) imageSource() bundle.Source {

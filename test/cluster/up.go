@@ -55,7 +55,6 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	return o.replaceCluster(ctx, log, l, revision)
 }
 
-// replaceCluster removes the existing cluster and starts a new cluster.
 func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.Layout, revision string) error {
 	if err := teardown.Remove(ctx, l); err != nil {
 		return err

@@ -137,7 +137,6 @@ type grid struct {
 	x, y, line int // position of the next panel, and height of its line
 }
 
-// add places a panel and appends it to the dashboard.
 func (g *grid) add(panel object, w, h int) {
 	g.panels = append(g.panels, g.place(panel, w, h))
 }
@@ -167,7 +166,6 @@ func (g *grid) addRow(r row) {
 	g.x = gridWidth
 }
 
-// targets returns queries in Grafana's JSON model.
 func targets(queries []query) []object {
 	all := make([]object, len(queries))
 	for i, q := range queries {

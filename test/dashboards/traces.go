@@ -57,7 +57,6 @@ var searches = []search{
 	},
 }
 
-// json returns the panel in Grafana's JSON model.
 func (s search) json() object {
 	datasource := object{"type": s.source, "uid": "${" + s.source + "}"}
 	target := object{"refId": "A", "datasource": datasource}

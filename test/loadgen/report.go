@@ -76,7 +76,6 @@ func (r Report) Text() string {
 	return fmt.Sprintf("%s, of %s.\n\n%s", r.Machine, r.Image, formatTable(rows))
 }
 
-// formatRow returns the cells of a table row for a result.
 func (l Level) formatRow(result Result) []string {
 	row := []string{
 		l.Input, Load{l.Callers, l.Rate}.String(), result.Target,

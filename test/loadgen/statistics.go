@@ -183,5 +183,4 @@ func countEvaluations(rounds [][]turn, target int) (result Result, client time.D
 	return result, client
 }
 
-// millis converts nanoseconds to milliseconds.
 func millis(ns float64) float64 { return ns / float64(time.Millisecond) }

@@ -20,7 +20,6 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// options contains the options on the command line.
 type options struct {
 	root, gremlins string
 	budget         time.Duration

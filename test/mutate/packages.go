@@ -43,7 +43,6 @@ var packages = []target{
 	{module: "services/image-resolver", dir: "internal/resolver"},
 }
 
-// path returns the package's directory in the repository.
 func (t target) path() string { return filepath.Join(t.module, t.dir) }
 
 // withoutKilling returns the packages that do not send signals to processes. They can be tested without a sandbox.

@@ -61,7 +61,6 @@ func (a *authority) sign(template *x509.Certificate, cert **x509.Certificate, ke
 	return err
 }
 
-// pem returns the authority's certificate as PEM.
 func (a *authority) pem() []byte { return pemOf("CERTIFICATE", a.cert.Raw) }
 
 func pemOf(kind string, der []byte) []byte {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function is the function that programs evaluate during the attacks of test/attack. Its input contains the
-// name of a behaviour, such as "hang". The command performs this behaviour and then returns its input.
+// Command function is the function that the attacks of test/attack evaluate. Its input contains the name of a
+// behaviour, such as "hang". The command performs this behaviour and then returns its input.
 //
-// The input selects the behaviour, not the program's name, so that a single server can serve harmless and hostile
-// evaluations concurrently.
+// The input selects the behaviour, so that a single server can serve harmless and hostile evaluations concurrently.
 package main
 
 import (
@@ -14,8 +13,7 @@ import (
 	"os"
 )
 
-// behaviours maps the names that the input can contain to the actions of this function. ARG is the argument in the
-// input.
+// behaviours maps the names of behaviours in the input to Go functions. ARG is the argument in the input.
 var behaviours = map[string]func(arg string){
 	"hang":    hangForever,   // never ends, and ignores SIGTERM
 	"wait":    waitFor,       // ends after the duration ARG
@@ -65,8 +63,7 @@ func readField(input []byte, name string) string {
 	return string(value)
 }
 
-// reportBreach writes to stderr that a forbidden action succeeded. The test finds this message in the function's
-// log and fails.
+// reportBreach writes to stderr that a forbidden action succeeded. The test fails if the log contains this message.
 func reportBreach(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
 }

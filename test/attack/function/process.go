@@ -16,8 +16,7 @@ import (
 // if an interrupted test does not kill them.
 const lifetime = 2 * time.Minute
 
-// roles maps argument 0 of a copy of this program to the Go function that the copy runs instead of reading an
-// input.
+// roles maps argument 0 of a copy of this program to the Go function that the copy runs.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },
@@ -50,8 +49,7 @@ func waitFor(arg string) {
 	}
 }
 
-// eatMemory allocates memory and keeps it for a second. It writes to each page because other pages would occupy no
-// memory.
+// eatMemory allocates memory and keeps it for a second. It writes to each page, because other pages use no memory.
 func eatMemory(arg string) {
 	n, _ := strconv.Atoi(arg)
 	memory := make([]byte, n)

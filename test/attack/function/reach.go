@@ -14,8 +14,7 @@ import (
 	"unsafe"
 )
 
-// leftFile is the name of the file that [leaveFile] creates, and that [findFile] searches for in a later
-// evaluation.
+// leftFile is the name of the file that [leaveFile] creates and [findFile] searches for in a later evaluation.
 const leftFile = "left-by-an-earlier-evaluation"
 
 // lookAtServer tries to read the server's memory, environment and open files, and to attach to it as a debugger.
@@ -46,8 +45,7 @@ func signalServer(string) {
 	}
 }
 
-// lowerLimits tries to lower the server's limit of open files. The server could not raise it again, and would run
-// out of file descriptors.
+// lowerLimits tries to lower the server's limit of open files for good, so that it runs out of file descriptors.
 func lowerLimits(string) {
 	files := [2]uint64{16, 16}
 	_, _, err := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(os.Getppid()),
@@ -71,8 +69,7 @@ func readPath(arg string) {
 	}
 }
 
-// writableDirectories returns the directories, without duplicates, in which a function may be able to leave files
-// for later evaluations.
+// writableDirectories returns the directories in which a function may be able to leave files, without duplicates.
 func writableDirectories() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// secret is a text in the resource lists of other callers. A spy process searches for this text in the memory of
-// other processes.
+// secret is a text in the resource lists of other callers, for which a spy process searches memory.
 const secret = "secret-of-another-caller"
 
 // injected is the text that a spy process adds to the output of another caller's evaluation.
@@ -50,7 +49,6 @@ func stealSecret(arg string) {
 	}
 }
 
-// otherProcesses returns the IDs of all processes except this process.
 func otherProcesses() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")

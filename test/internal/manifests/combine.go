@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// kustomization is the name of the file that describes a kustomization.
 const kustomization = "kustomization.yaml"
 
 // Combine creates a kustomization that consists of a resource and components, and returns its directory. resource

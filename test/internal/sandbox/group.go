@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountPoint is the directory in which the hierarchies of control groups are mounted.
 const mountPoint = "/sys/fs/cgroup"
 
 // prefix is the prefix of the names of all control groups and directories that this package creates. The ID of the

@@ -81,8 +81,8 @@ const (
 	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 
-// List returns a resource list that makes the hostile function (test/attack/function) perform the behaviour do with
-// the argument arg. The list is enlarged by padding bytes.
+// List returns a resource list that makes the hostile function (test/attack/function) perform the behaviour named by
+// do, such as "hang", with the argument arg. It enlarges the list by padding bytes.
 func List(do, arg string, padding int) []byte {
 	return fmt.Appendf(nil, `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
@@ -128,7 +128,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// runAll calls do n times concurrently, and returns the first error after all calls have returned.
+// runAll calls the function do n times concurrently, waits for all calls, and returns the first error.
 func runAll(n int, do func(i int) error) error {
 	var once sync.Once
 	var first error

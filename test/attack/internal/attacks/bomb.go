@@ -17,22 +17,19 @@ import (
 // unknownField is a field number that no message of the services defines.
 const unknownField = 15
 
-// healthBomb sends a compressed health check of about a megabyte. Once it is decompressed, it exceeds the program's
-// memory limit.
+// healthBomb sends a compressed health check of about 1 MB, whose content exceeds the program's memory limit.
 var healthBomb = Attack{
 	Name: "gzip bomb to health", Programs: every, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, healthPath, 1200<<20, 1) },
 }
 
-// reflectionBomb sends the reflection service a compressed message. Once it is decompressed, it exceeds the
-// program's memory limit.
+// reflectionBomb sends the reflection service a compressed message, whose content exceeds the memory limit.
 var reflectionBomb = Attack{
 	Name: "gzip bomb to reflection", Programs: every,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, reflectionPath, 1200<<20, 1) },
 }
 
-// manyBombs sends hundreds of evaluations concurrently. Each is some kilobytes long when it is compressed, and 5
-// MiB when it is decompressed.
+// manyBombs sends hundreds of evaluations concurrently: each is some kilobytes compressed, and 5 MiB decompressed.
 var manyBombs = Attack{
 	Name: "600 compressed requests", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, evaluatePath, 5<<20, 600) },

@@ -48,8 +48,7 @@ var chaos = Attack{
 	},
 }
 
-// cancelAtRandom sends an evaluation and cancels it after a random time. If the answer arrives earlier, it must
-// belong to the request.
+// cancelAtRandom sends an evaluation and cancels it after a random time. An earlier answer must match the request.
 func cancelAtRandom(
 	ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest,
 ) error {

@@ -66,8 +66,7 @@ func confinementAttack(name, do, arg string) Attack {
 		Name: name, Programs: runners,
 		Run: func(ctx context.Context, t *Target) error {
 			if do == "steal" {
-				// Evaluate another caller's list at the same time, because otherwise there is no memory of another caller to
-				// read.
+				// Evaluate another caller's list at the same time, so that the server's memory contains it.
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)

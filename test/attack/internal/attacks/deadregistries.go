@@ -15,8 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Attacks by registries that never complete an answer. The programs under attack are configured to use these
-// registries.
+// Attacks by registries that never complete an answer. The attacked programs are configured to use these registries.
 var (
 	silentRegistries = deadRegistries("registries that are silent", func(context.Context, net.Conn) {})
 	headerRegistries = deadRegistries("registries with headers only", answerHeader)

@@ -15,8 +15,7 @@ var hanging = Attack{
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging evaluates functions that never exit, with lists of 5 MB each. Together the lists exceed the
-// program's memory budget.
+// largeHanging evaluates functions that never exit, with lists of 5 MB that together exceed the memory budget.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
@@ -29,8 +28,7 @@ func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error 
 	defer cancel()
 	list := List("hang", "", padding)
 	return runAll(callers, func(int) error {
-		// Send requests without a deadline, because the server would enforce a deadline. Callers cancel the requests when
-		// ctx ends.
+		// Send requests without a deadline, which the server would enforce. Callers cancel the requests when ctx ends.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()
 		defer leave()

@@ -48,8 +48,7 @@ var malformedTexts = [][]byte{
 	[]byte(post + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
 }
 
-// malformedFrames returns the bytes of HTTP/2 connections that contain frames that HTTP/2 forbids, or contain them in
-// a forbidden order.
+// malformedFrames returns the bytes of HTTP/2 connections with forbidden frames or a forbidden order of frames.
 func malformedFrames() [][]byte {
 	return [][]byte{
 		recordFrames(func(f *http2.Framer) { _ = f.WriteData(7, false, make([]byte, 100)) }),
@@ -75,7 +74,7 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// recordFrames returns the bytes of a connection that begins correctly. The frames that write passes to f follow.
+// recordFrames returns the bytes of an HTTP/2 connection: a valid beginning, then the frames that write adds to f.
 func recordFrames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)

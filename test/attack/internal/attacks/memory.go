@@ -10,10 +10,9 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not
-// their server. The option -short leaves this attack out because its result depends on luck: while the kernel
-// reclaims memory in a control group at its limit, all processes in the group wait, and well-behaved callers may
-// wait too long.
+// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not their
+// server. The option -short leaves this attack out because well-behaved callers may wait too long: all processes in a
+// control group wait while the kernel reclaims its memory.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -8,8 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// persist evaluates a function that leaves files, and then a function that searches for these files and must not
-// find them.
+// persist evaluates a function that leaves files, and then a function that must not find these files.
 var persist = Attack{
 	Name: "files that stay", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -95,8 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn serves a pod that answers evaluations with the error answer. It returns an error if the gateway
-// passes on a part of this answer that a pod must not send to callers.
+// checkPassedOn serves a pod that answers evaluations with the given error. It fails if the gateway passes on a part
+// of this error that a pod must not send to callers.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

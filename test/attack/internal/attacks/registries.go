@@ -50,8 +50,7 @@ var innerRegistries = Attack{
 	},
 }
 
-// newClient returns an HTTP client that sends all requests over a single connection. The connection has the source
-// address of attackers.
+// newClient returns an HTTP client with a single connection, whose source address is the address of attackers.
 func (t *Target) newClient() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)

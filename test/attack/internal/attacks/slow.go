@@ -9,8 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Durations of attacks that do not end on their own. If the test runs with the option -short, they take the
-// duration short.
+// Durations of attacks that do not end on their own. The option -short of the test selects the duration short.
 const (
 	short = 5 * time.Second
 	long  = 30 * time.Second
@@ -19,8 +18,7 @@ const (
 // announced is the message size in the gRPC prefix of slow uploads: the largest size that programs accept.
 const announced = 6<<20 - 5
 
-// The pace of a slow upload: 4 KiB every 5 s. It is slightly above the minimum of 16 KiB in 30 s that the server
-// requires.
+// The pace of a slow upload: 4 KiB every 5 s, slightly above the minimum that the server requires, 16 KiB in 30 s.
 const (
 	uploadPart  = 4 << 10
 	uploadPause = 5 * time.Second

@@ -39,8 +39,7 @@ var tagsOutput = Attack{
 	},
 }
 
-// isDecided evaluates a list. It returns an error if the program does not answer within decodeTimeout. A rejection
-// of the list is an answer too.
+// isDecided evaluates a list and fails if the program neither evaluates nor rejects it within decodeTimeout.
 func (t *Target) isDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()

@@ -10,8 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownFields sends evaluations whose lists are small but whose unknown fields are large. The memory budget must
-// count these bytes too.
+// unknownFields sends small lists in requests with large unknown fields, which the memory budget must count too.
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

@@ -25,8 +25,7 @@ var unreadAnswers = Attack{
 	},
 }
 
-// unreadReflection sends reflection requests from 40 callers on two streams each. The callers continue to send and
-// never read the answers.
+// unreadReflection sends reflection requests from 40 callers on two streams each, and never reads the answers.
 var unreadReflection = Attack{
 	Name: "40 unread reflections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -36,8 +35,7 @@ var unreadReflection = Attack{
 	},
 }
 
-// leaveUnread sends body to path on the given number of connections, with the given number of streams on each, and
-// does not read the answers.
+// leaveUnread sends body to path on all streams of the given number of connections, and never reads the answers.
 func (t *Target) leaveUnread(ctx context.Context, path string, body []byte, connections, streams int, end bool) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()

@@ -34,9 +34,8 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve is an optional prefix of the image argument of [Run]. With this prefix, the rest of the argument is a
-// repository, whose images the calls resolve. Each call uses a different tag, so that the image-resolver's cache
-// does not contain the answer.
+// Resolve is an optional prefix of the image argument of [Run]. The rest of the argument is then a repository, whose
+// images the calls resolve. Each call uses a new tag, which the image-resolver has not cached.
 const Resolve = "resolve="
 
 // Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and the result
@@ -90,8 +89,7 @@ func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, 
 	}
 }
 
-// callAndCheck makes a call and checks the answer. The marker is a text that makes the call's resource list or
-// image tag unique.
+// callAndCheck makes a call and checks the answer. marker makes the call's resource list or image tag unique.
 func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

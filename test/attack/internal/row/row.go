@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row runs an attack on a program while well-behaved callers use the program, and reports the result as a
-// row of a table.
+// Package row runs an attack on a program that serves well-behaved callers, and reports the result as a table row.
 package row
 
 import (
@@ -85,8 +84,8 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 // moments are the times at which the measurements before, during and after an attack begin or end.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack and records the program's memory before and after it. It returns the times at which
-// the measurements began and ended.
+// watchAttack runs the attack and records the program's memory before and after it. It returns the times between the
+// measurements.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)

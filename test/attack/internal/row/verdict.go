@@ -15,13 +15,13 @@ import (
 const (
 	// slower is the maximum ratio of the callers' latency during an attack to their latency before it.
 	slower = 3
-	// leastP99 is the minimum of the latency to which the latency during an attack is compared. It replaces shorter
-	// latencies before the attack. The callers, the attack and the program share two processors, where a time slice of
-	// the scheduler is some milliseconds. A smaller value would measure the scheduler, not the program.
+	// leastP99 replaces the latency before an attack, if it is lower, in the comparison with the latency during the
+	// attack. The callers, the attack and the program share two processors, where a time slice of the scheduler is some
+	// milliseconds. A smaller value would measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
-	// kept is the additional memory that a program may use after an attack: a tenth of its memory limit, because ten
-	// attacks that each leave this much would use up the limit. A tenth of the program's earlier usage would be too
-	// strict: it is some megabytes. Garbage collection and processes started in advance cause such variations.
+	// kept is the additional memory that a program may use after an attack. Ten attacks that each leave this much would
+	// use up its memory limit. A tenth of its earlier usage, which is some megabytes, would be too strict: garbage
+	// collection and processes started in advance change the usage by more.
 	kept = system.Limit / 10
 	// settle is the time within which the program must free its memory after an attack.
 	settle = 30 * time.Second

@@ -16,8 +16,7 @@ type Process struct {
 	Name string // argument 0, which is the process's role
 }
 
-// Processes returns the running processes of functions, including processes that the program has started in
-// advance.
+// Processes returns the running processes of functions, including processes started in advance.
 func (p *Program) Processes() []Process {
 	functions := filepath.Join(p.dir, "functions") + "/"
 	var all []Process
@@ -38,8 +37,7 @@ func (p *Program) Zombies() int {
 	n := 0
 	for pid := range listProcesses() {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		// Parse the fields after the last parenthesis, which are the state and the parent: the name in parentheses may
-		// contain spaces.
+		// Parse the fields (state, parent) after the last parenthesis: the name in parentheses may contain spaces.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(p.Pid) {
 			n++
@@ -48,7 +46,6 @@ func (p *Program) Zombies() int {
 	return n
 }
 
-// listProcesses returns an iterator over the IDs of all processes.
 func listProcesses() func(yield func(int) bool) {
 	entries, _ := os.ReadDir("/proc")
 	return func(yield func(int) bool) {

@@ -31,14 +31,12 @@ func (s *System) newRegistries() error {
 	return nil
 }
 
-// insecureRegistries returns the environment variable, as NAME=VALUE, that allows programs to use the registries
-// without TLS.
+// insecureRegistries returns the environment variable, as NAME=VALUE, that permits registries without TLS.
 func (s *System) insecureRegistries() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
-// Repository returns a repository of the working registry, which serves the well-behaved callers. Every tag exists
-// in it.
+// Repository returns a repository of the working registry for well-behaved callers. Every tag exists in it.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
 func (s *System) startRegistry() error {

@@ -25,8 +25,8 @@ const (
 	ImageResolver  = "image-resolver"
 )
 
-// Images that callers evaluate. Well-behaved callers evaluate Steady, and attackers evaluate Hostile. Both images
-// contain the same program. Liar is for attacks in which the test itself acts as the pod and its answers.
+// Images that callers evaluate: well-behaved callers evaluate Steady, and attackers evaluate Hostile. Both contain
+// the same program. For attacks with the image Liar, the test itself serves the pod.
 const (
 	Steady  = "attack.test/fns/steady:v1"
 	Hostile = "attack.test/fns/hostile:v1"
@@ -38,8 +38,7 @@ type System struct {
 	*Program
 	// Lender grants pods to a gateway under attack. It is nil for other programs.
 	Lender *Lender
-	// Registries are addresses that programs are configured to use as registries. Nothing listens on an address until
-	// an attack serves a registry there.
+	// Registries are addresses that programs use as registries. Nothing listens there until an attack serves one.
 	Registries []string
 
 	registry string       // address of the working registry
@@ -59,8 +58,7 @@ type plan struct {
 	args, env        []string
 }
 
-// New prepares attacks: it copies the programs in bin to dir and writes their configuration. If limited is true,
-// programs run with a memory limit.
+// New copies the programs in bin to dir and writes their configuration. limited sets a memory limit on programs.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
 	if err := s.newRegistries(); err != nil {
@@ -102,8 +100,7 @@ contexts: [{name: none, context: {cluster: none}}]
 current-context: none
 `
 
-// copyProgram copies a program to a directory that other users can read. The directory in which it was built may be
-// private.
+// copyProgram copies a program from its build directory, which may be private, to a directory for all users.
 func copyProgram(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
@@ -143,8 +140,7 @@ func (s *System) Start(ctx context.Context, name string) error {
 	return nil
 }
 
-// startPods starts a wrapper-server for each function image, as a pod would. It also starts a Lender that grants
-// these pods to the gateway.
+// startPods starts a wrapper-server for each function image, and a Lender that grants them to the gateway as pods.
 func (s *System) startPods(ctx context.Context) error {
 	pods := map[string]string{}
 	for _, image := range []string{Steady, Hostile} {
@@ -209,8 +205,7 @@ func (s *System) configure(p *plan, name string) error {
 	return nil
 }
 
-// Favour moves the process of the well-behaved callers into its own control group, so that it gets the same share
-// of the processors as a program.
+// Favour gives the well-behaved callers a control group with the same share of the processors as a program.
 func (s *System) Favour(pid int) (err error) {
 	if !s.limited {
 		return nil

@@ -43,7 +43,7 @@ type Conn struct {
 }
 
 // Open connects to a program. The server may send at most answerBytes of each answer, because this client does not
-// enlarge the window. The connection closes when ctx ends.
+// enlarge the HTTP/2 flow-control window. The connection closes when ctx ends.
 func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error) {
 	conn, err := Dial(ctx, address)
 	if err != nil {

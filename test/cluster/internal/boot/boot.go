@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boot waits until a cluster whose processes were just started can run pods. It also creates the objects
-// that every cluster needs.
+// Package boot waits until a newly started cluster can run pods, and creates the objects that every cluster needs.
 package boot
 
 import (
@@ -67,8 +66,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
-		// The pod is created only after its images are pushed, because a node that does not find an image retries
-		// much later.
+		// Create the pod only after its images are pushed: a node that does not find an image retries much later.
 		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {
@@ -80,7 +78,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// pollUntil calls look repeatedly until look returns nil. If ctx ends first, pollUntil returns the last error of
+// pollUntil calls the function look repeatedly until it returns nil. If ctx ends first, it returns the last error of
 // look, which says why the condition is not met yet.
 func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {

@@ -13,8 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// runPod runs a pod until it has succeeded. This proves that scheduler, kubelet, runtime, network and registry work
-// together.
+// runPod runs a pod until it succeeds. This proves that scheduler, kubelet, runtime, network and registry work.
 func runPod(ctx context.Context, client kubernetes.Interface) error {
 	if err := awaitServiceAccount(ctx, client); err != nil {
 		return err

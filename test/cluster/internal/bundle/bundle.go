@@ -20,8 +20,7 @@ type Source struct {
 	Out string
 }
 
-// Tools returns the images in test/images: the pause image, whose process holds a pod's namespaces, and the toolbox
-// of the tests.
+// Tools returns the images in test/images: the toolbox of the tests, and pause, which holds a pod's namespaces.
 func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
 	programs, err := s.buildPrograms(ctx, "test", "./images/...")
 	if err != nil {
@@ -78,9 +77,8 @@ func staticImage(name, program string) image.Spec {
 	}
 }
 
-// functionImage returns an image with a static function at the same path as in the catalog's images. The image of
-// the function "entrypoint" has both an entrypoint and a command with arguments, so that tests can check that the
-// function receives both.
+// functionImage returns an image with a static function at the same path as in the catalog's images. The image of the
+// function "entrypoint" has an entrypoint and a command, so that tests can check that it receives both.
 func functionImage(name, program string) image.Spec {
 	spec := staticImage(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}

@@ -12,13 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// catalogRepositories are the prefixes of repositories with catalog functions in a cluster's registries. The first
-// is the test bed's own prefix. The second is the prefix at ghcr.io, because the open registry is a mirror of
-// ghcr.io.
+// catalogRepositories are the prefixes of repositories with catalog functions in a cluster's registries: the test
+// bed's own prefix, and the prefix at ghcr.io, because the open registry is a mirror of ghcr.io.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
-// catalog returns the images of the catalog functions. The go.mod files of the modules below functions/ list these
-// functions as tools.
+// catalog returns the images of the catalog functions, which the go.mod files below functions/ list as tools.
 func (s Source) catalog(ctx context.Context) ([]image.Spec, error) {
 	modules, err := s.catalogModules()
 	if err != nil {

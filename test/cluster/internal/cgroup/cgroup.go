@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup creates and removes a cluster's control groups: in every hierarchy of cgroup v1, or in the unified
-// hierarchy of v2.
+// Package cgroup creates and removes a cluster's control groups, in all hierarchies of cgroup v1 or in v2.
 package cgroup
 
 import (
@@ -21,8 +20,7 @@ const mountPoint = "/sys/fs/cgroup"
 // separate group, next to the groups of pods, because v2 allows processes only in groups without children.
 const components = "components"
 
-// listHierarchies returns the root directories of all control group hierarchies. A group must be created in each
-// hierarchy.
+// listHierarchies returns the root directories of all control group hierarchies. Each needs every group.
 func listHierarchies() ([]string, error) {
 	if isUnified() {
 		return []string{mountPoint}, nil

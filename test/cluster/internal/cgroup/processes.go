@@ -37,8 +37,7 @@ func Groups(name string) (map[string][]int, error) {
 	return groups, nil
 }
 
-// Processes returns the sorted process IDs of all groups without duplicates. In v1, a process belongs to a group in
-// each hierarchy.
+// Processes returns the sorted process IDs of all groups. In v1, it removes the duplicates from several hierarchies.
 func Processes(groups map[string][]int) []int {
 	var all []int
 	for _, pids := range groups {

@@ -66,8 +66,7 @@ func removeGroup(dir string, deadline time.Time) error {
 	}
 }
 
-// killProcesses kills the group's processes. It ignores errors because a process that still runs makes the removal of
-// the group fail.
+// killProcesses kills the group's processes. It ignores errors: the removal of the group fails if a process runs.
 func killProcesses(dir string) {
 	for _, pid := range listProcesses(dir) {
 		killMember(dir, pid)

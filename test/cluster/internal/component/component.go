@@ -12,13 +12,11 @@ import (
 	"runtime"
 )
 
-// Component is a set of programs of a cluster that are built from the same source, such as the programs of
-// Kubernetes.
+// Component is a set of programs of a cluster that are built from the same source, such as Kubernetes.
 type Component struct {
 	Name    string
 	Version string
-	// Inputs are the inputs of the build in addition to Name and Version, such as linker flags. They are part of the
-	// cache key.
+	// Inputs are additional inputs of the build, such as linker flags. The cache key depends on them.
 	Inputs []string
 	// Build builds the programs and writes them into dir.
 	Build func(ctx context.Context, dir string) error

@@ -18,8 +18,7 @@ type generatedModule struct {
 	// Mod is the beginning of the module's go.mod. buildModule appends the requirements that all components share, and
 	// the go command adds missing requirements.
 	Mod []byte
-	// Main is the source of the module's only program, which has the module's name. If it is empty, the tools in the
-	// module's go.mod are built.
+	// Main is the source of the module's only program. If it is empty, the tools in the module's go.mod are built.
 	Main string
 	// Flags are the linker's flags.
 	Flags string
@@ -65,10 +64,9 @@ func newComponent(name, version string, source generatedModule) Component {
 	}
 }
 
-// sharedRequirements returns the requirements of this program as lines of a go.mod. With them, all components use the
-// same versions of libraries, or newer versions if necessary. Shared libraries are then compiled only once, which
-// saves a third of the work. The requirements are not part of a component's key, so that a change of this program
-// does not rebuild components.
+// sharedRequirements returns the requirements of this program as lines of a go.mod. All components then use the same
+// or newer versions of libraries, so that shared libraries are compiled only once, which saves a third of the work. A
+// component's key ignores them, so that a change of this program does not rebuild components.
 func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

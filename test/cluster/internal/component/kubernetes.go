@@ -22,8 +22,7 @@ var kubeSource string
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Kubernetes returns the component with all programs of Kubernetes: a single program, and a symbolic link to it for
-// each name.
+// Kubernetes returns the component with all programs of Kubernetes: a single program, with a link for each name.
 func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",
@@ -53,8 +52,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	return nil
 }
 
-// kubeMod downloads the go.mod of k8s.io/kubernetes, and returns the go.mod of a module that requires
-// k8s.io/kubernetes.
+// kubeMod returns the go.mod of a module that requires k8s.io/kubernetes, whose go.mod it downloads.
 func kubeMod(ctx context.Context) ([]byte, error) {
 	published, err := downloadModule(ctx, kubernetesModule, kubernetesVersion)
 	if err != nil {
@@ -86,8 +84,7 @@ func kubernetesMod(version string, published []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// kubernetesFlags returns linker flags that set the version of Kubernetes. Its programs report this version and
-// compare versions of each other.
+// kubernetesFlags returns linker flags that set the version of Kubernetes, which its programs report and compare.
 func kubernetesFlags(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")

@@ -25,8 +25,7 @@ var porchManifests = []string{
 	"deployments/porch/[1-8]-*.yaml",
 }
 
-// renamed maps programs of Porch with ambiguous names to clearer names: git is Porch's Git server for tests, and
-// server is its function-runner.
+// renamed gives Porch's Git server for tests (git) and its function-runner (server) clearer program names.
 var renamed = map[string]string{"git": "git-server", "server": "function-runner"}
 
 // Porch returns the component with Porch's programs and manifests. The programs are the server, the command line, the

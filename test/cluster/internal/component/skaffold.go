@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// Skaffold returns the component with skaffold. It is built from a copy of its source because `go install` rejects
-// modules with replace directives.
+// Skaffold returns the component with skaffold. Its source is copied: `go install` rejects replace directives.
 func Skaffold() Component {
 	const version, path = "v2.16.1", "github.com/GoogleContainerTools/skaffold/v2"
 	return Component{

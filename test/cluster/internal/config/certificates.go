@@ -51,8 +51,7 @@ func newAuthorities() (made authorities, err error) {
 	return made, err
 }
 
-// pairs returns functions that create the certificates of a cluster with their keys. The keys of the map are file
-// names without extension.
+// pairs returns the functions that create a cluster's certificates with their keys, by file name without extension.
 func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	return map[string]func() (pki.Pair, error){
 		"accounts":  pki.NewKeys,

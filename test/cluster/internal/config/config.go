@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config writes the files that the components of a cluster read: certificates, tokens,
-// passwords and configuration.
+// Package config writes the files that a cluster's programs read: certificates, tokens, passwords, configuration.
 package config
 
 import (
@@ -39,8 +38,7 @@ func (view) PauseImage() string       { return PauseImage }
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
 // Write writes all configuration files of a cluster. bridgesFiltered is true if iptables processes traffic between
-// pods on a bridge. If it is false, Services masquerade all callers: answers then pass the node, which must
-// translate their addresses back.
+// pods on a bridge. Otherwise Services masquerade all callers, so that answers return through the node.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -59,8 +59,7 @@ func RegistryFile(l layout.Layout, registry layout.Registry) string {
 	return l.Config("registry-" + registry.Name + ".yaml")
 }
 
-// RuntimeRegistries returns the container runtime's directory of registry configurations, with a subdirectory for
-// each registry.
+// RuntimeRegistries returns the container runtime's directory with a configuration directory for each registry.
 func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 
 // PasswordFile returns the path of the htpasswd file with the registries' only user.

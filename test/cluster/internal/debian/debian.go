@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debian installs the Debian packages that a cluster needs. It prevents the packages from starting their
-// services on the machine.
+// Package debian installs the Debian packages that a cluster needs, without starting their services.
 package debian
 
 import (
@@ -39,8 +38,7 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 	return runApt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missingPackages returns the packages that are not installed. It queries all installed packages because dpkg-query
-// fails for an unknown package name.
+// missingPackages returns the packages that are not installed. It lists all: dpkg-query fails for unknown names.
 func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
 		"${db:Status-Status} ${Package}\n").Output()

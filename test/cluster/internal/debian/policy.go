@@ -29,8 +29,7 @@ func denyServices() (policy, error) { return newPolicy(policyFile, savedFile) }
 
 func newPolicy(path, saved string) (policy, error) {
 	p := policy{path: path, saved: saved}
-	// Keep an existing saved file, because it is the original: an earlier installation was killed before it restored
-	// the file.
+	// Keep an existing saved file: an earlier installation was killed before it restored this original.
 	if _, err := os.Lstat(saved); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(path, saved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return policy{}, fmt.Errorf("set aside %s: %w", path, err)
@@ -42,8 +41,7 @@ func newPolicy(path, saved string) (policy, error) {
 	return p, nil
 }
 
-// restore restores the machine's original policy program. If the machine had none, it removes the program that
-// denies services.
+// restore restores the machine's original policy program, or removes the program that denies services.
 func (p policy) restore() error {
 	err := os.Rename(p.saved, p.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -31,10 +31,9 @@ const (
 	apiTimeout = 5 * time.Second
 )
 
-// Collect writes logs, objects and the state of processes of a cluster into dir. The subdirectory logs contains the
-// logs of components and pods, and the subdirectory objects contains the API server's objects. Files describe the
-// processes, control groups, mounts and network. Collect replaces the files of an earlier call. The error lists the
-// parts that could not be collected.
+// Collect writes logs of components and pods, objects of the API server, and the state of processes, control groups,
+// mounts and network into dir. It replaces the files of an earlier call. The error lists the parts that could not be
+// collected.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -64,8 +63,7 @@ func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	)
 }
 
-// objects writes the API server's objects into dir. It reaches the API server through the network namespace of the
-// process pid.
+// objects writes the API server's objects into dir. It connects in the network namespace of the process pid.
 func objects(ctx context.Context, l layout.Layout, pid int, dir string) error {
 	config, err := boot.Access(l, space.Dialer{PID: pid})
 	if err != nil {

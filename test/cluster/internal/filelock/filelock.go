@@ -16,8 +16,7 @@ import (
 // held until unlock is called or the process exits.
 func Acquire(path string) (unlock func(), err error) { return lock(path, unix.LOCK_EX) }
 
-// Share waits for a shared lock of a file. Several processes can hold a shared lock, but none can hold the exclusive
-// lock at the same time.
+// Share waits for a shared lock of a file. While processes hold shared locks, no process can hold the exclusive lock.
 func Share(path string) (unlock func(), err error) { return lock(path, unix.LOCK_SH) }
 
 // ErrHeld is the error of Try if another process holds the lock.
