@@ -47,8 +47,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	return nil
 }
 
-// fillRegistries pushes images to the registries of a new cluster. Concurrently, it waits until the cluster can run
-// pods, which shortens the start.
+// fillRegistries pushes images to the registries of a new cluster while it waits until the cluster can run pods.
 func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
 	client, err := boot.Client(l, space.Dialer{PID: running.Init.PID})
 	if err != nil {

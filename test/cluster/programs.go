@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// allPrograms lists the programs whose images are pushed to a cluster: the programs that users install, and the
-// toolbox of the tests.
+// allPrograms lists the programs whose images a cluster gets: programs that users install, and the tests' toolbox.
 func allPrograms() []release.Program {
 	toolbox := release.Program{
 		Name: "toolbox", Module: "test", Package: "./images/toolbox",
@@ -27,8 +26,7 @@ func allPrograms() []release.Program {
 	return append([]release.Program{toolbox}, release.Programs()...)
 }
 
-// pushPrograms pushes the images of the project's programs, as PREFIX/NAME, to the registry that requires no
-// credentials.
+// pushPrograms pushes the images of the project's programs, as PREFIX/NAME, to the registry without credentials.
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
 	pushed []release.Program,
 ) error {
@@ -61,8 +59,7 @@ func openRegistry(ctx context.Context, l layout.Layout, running state.State) (im
 	return registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 }
 
-// koInCluster returns ko, configured to run in the cluster's namespaces, from which it reaches only the cluster's
-// registries.
+// koInCluster returns ko, configured to run in the cluster's namespaces, where it reaches the cluster's registries.
 func (o *options) koInCluster(ctx context.Context, l layout.Layout, running state.State) (release.Ko, error) {
 	path, root, err := o.findKo(ctx)
 	if err != nil {

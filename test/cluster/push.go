@@ -29,8 +29,7 @@ type pusher struct {
 }
 
 // pushProgram pushes the image of a program. It runs ko only if neither the registry nor the cache contains the
-// image. To decide this, it builds the program, which is quick if the program has not changed. A hash of the built
-// program is the key of the image.
+// image. The image's key is a hash of the program, which is built each time; an unchanged program builds quickly.
 func (to pusher) pushProgram(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
 	if err != nil {
@@ -50,8 +49,7 @@ func (to pusher) pushProgram(ctx context.Context, p release.Program, repository 
 	return to.cacheImage(ctx, p, repository, key)
 }
 
-// cacheImage pushes the image from the cache. If the cache does not contain the image, it builds the image and adds
-// it to the cache.
+// cacheImage pushes the image from the cache, after it has built and cached the image if necessary.
 func (to pusher) cacheImage(ctx context.Context, p release.Program, repository, key string) error {
 	unlock, err := to.kept.Lock(repository)
 	if err != nil {

@@ -48,7 +48,6 @@ func superviseCommand(o *options) *cobra.Command {
 	}
 }
 
-// supervise runs the components of the cluster until ctx ends.
 func (o *options) supervise(ctx context.Context) error {
 	l, err := o.layout()
 	if err != nil {
@@ -67,8 +66,7 @@ func (o *options) supervise(ctx context.Context) error {
 	return nil
 }
 
-// specsFile returns the path of the file that lists the programs of the cluster. statusFile returns the path of the
-// file with their status.
+// specsFile returns the path of the list of the cluster's programs. statusFile returns the path of their status file.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 

@@ -23,8 +23,7 @@ import (
 type supplier struct {
 	*options
 	fresh bool
-	// key is the key of the registries' current content in the cache. It depends on all images that they have received
-	// so far.
+	// key is the key of the registries' content in the cache. It depends on all images pushed so far.
 	key string
 	// dirs are the directories in which the registries store images.
 	dirs       []string
@@ -44,8 +43,7 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supplyImages adds images to the registries. The parameter what is the name of the cache's subdirectory for these
-// images, such as "tools".
+// supplyImages adds images to the registries. The parameter what names their cache subdirectory, such as "tools".
 func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {

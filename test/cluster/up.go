@@ -30,8 +30,7 @@ func upCommand(o *options) *cobra.Command {
 	}
 }
 
-// up starts the cluster. It keeps an existing cluster that is ready and has the same configuration, and replaces
-// any other existing cluster.
+// up starts the cluster. It keeps an existing cluster only if it is ready and has the same configuration.
 func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err
@@ -64,8 +63,7 @@ func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.La
 		return err
 	}
 	if err := o.startCluster(ctx, log, l, programs, revision); err != nil {
-		// Collect logs and objects even if the user cancelled the wait, because the user wants to know why it took so
-		// long.
+		// Collect logs and objects even if the user cancelled the wait, to find out why it took so long.
 		collectEvidence(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command collector is an OpenTelemetry Collector that contains only the components in the configuration in
-// deploy/observability. It is a separate module because its many dependencies should not be requirements of other
-// modules.
+// Command collector is an OpenTelemetry Collector with only the components that deploy/observability configures. It
+// is a separate module, so that other modules do not require its many dependencies.
 package main
 
 import (
@@ -33,8 +32,7 @@ func main() {
 	}
 }
 
-// collectorSettings returns the settings of a collector that reads its configuration from files and from YAML on its
-// command line.
+// collectorSettings returns the settings of a collector that reads its configuration from files and its command line.
 func collectorSettings() otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry Collector of the tests"},

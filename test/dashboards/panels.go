@@ -19,9 +19,8 @@ type stat struct {
 // runbooks is the URL of the directory of runbooks. Each alert has a page there.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted maps the title of each panel that helps to understand an alert to this alert. limit is the alert's
-// threshold. It is 0 if the threshold is not a value of the panel's graph. Tests compare the names with the alert
-// rules.
+// alerted maps the title of a panel to the alert that it helps to understand. limit is the alert's threshold, or 0 if
+// it is not a value of the panel's graph. Tests compare the names with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string
@@ -58,8 +57,7 @@ func quantiles(histogram string) []query {
 	return all
 }
 
-// mean returns a query for the mean of a histogram, for each value of the label. If the label is empty, it is the
-// mean of all values.
+// mean returns a query for the mean of a histogram: for each value of the label, or of all if the label is empty.
 func mean(histogram, selector, label, legend string) query {
 	by := "sum"
 	if label != "" {

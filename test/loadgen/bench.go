@@ -13,8 +13,7 @@ import (
 type Target struct {
 	Name     string
 	Evaluate Evaluate
-	// Loop runs all evaluations of a caller that waits for each answer before it calls again. If it is nil, the caller
-	// calls Evaluate repeatedly.
+	// Loop runs a caller's evaluations, one after another. If it is nil, the caller calls Evaluate repeatedly.
 	Loop Loop
 }
 
@@ -31,9 +30,8 @@ type Input struct {
 	List []byte
 }
 
-// Load is the load on a target. In a closed loop, each of a number of callers waits for its answer before it calls
-// again. In an open loop, evaluations start at a rate per second, regardless of unanswered calls. Either Callers or
-// Rate is zero.
+// Load is the load on a target. In a closed loop, each of the Callers waits for its answer before it calls again. In
+// an open loop, evaluations start at Rate per second, regardless of unanswered calls. Callers or Rate is zero.
 type Load struct {
 	Callers int
 	Rate    float64
@@ -50,8 +48,7 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d callers", l.Callers)
 }
 
-// Plan describes a measurement: all targets evaluate each input with each load. The report compares the other targets
-// with the first target.
+// Plan describes a measurement: all targets evaluate each input with each load, and are compared with the first.
 type Plan struct {
 	Targets []Target
 	Inputs  []Input
@@ -64,11 +61,9 @@ type Plan struct {
 	// Settle is a pause before each turn. In this time, the previous target finishes its work after the last answer,
 	// such as starting processes for later evaluations.
 	Settle time.Duration
-	// MaxInFlight is the maximum number of concurrent evaluations in an open loop. Further evaluations wait, and
-	// their latency includes this wait.
+	// MaxInFlight limits concurrent evaluations in an open loop. The latency of further evaluations includes their wait.
 	MaxInFlight int
-	// Seed is the seed of all random choices: the order of turns, the arrivals in open loops, and the resamples for
-	// confidence intervals.
+	// Seed is the seed of all random choices: the order of turns, arrivals in open loops, and bootstrap resamples.
 	Seed uint64
 }
 

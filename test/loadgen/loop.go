@@ -61,8 +61,7 @@ func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(erro
 	}
 }
 
-// runClosed runs callers that evaluate repeatedly for the given time, and each at least once. loop runs the
-// evaluations of a caller.
+// runClosed runs callers, each with its own loop, that evaluate repeatedly for the given time and at least once.
 func runClosed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
 	start := time.Now()
 	runTogether(callers, func() {
@@ -76,9 +75,8 @@ func runClosed(ctx context.Context, callers int, length time.Duration, loop func
 	})
 }
 
-// runOpen starts an evaluation at each time in due. Latencies count from this time and not from the actual start of
-// the evaluation. Otherwise, a target that stalls would delay the start of the evaluations whose latency shows the
-// stall (coordinated omission).
+// runOpen starts an evaluation at each time in due. Latencies count from these times, not from the actual starts: a
+// target that stalls would otherwise delay the evaluations that show the stall (coordinated omission).
 func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command loadgen measures the latency of evaluations of a function, and compares targets: gateways, the function's
-// program, or a loop in a shell. In each round, each target is measured for a turn. The order of the turns is
-// random, so that changes of the machine's speed affect all targets. The variation between rounds gives the
-// confidence interval of a ratio between two targets. make bench and make bench-cluster run this command.
+// program, or a loop in a shell. In each round, each target is measured for a turn, in a random order, so that
+// changes of the machine's speed affect all targets. The variation between rounds gives the confidence intervals of
+// ratios. make bench and make bench-cluster run this command.
 //
 // The files schedule.go and statistics.go contain only pure functions. The file loop.go calls targets and waits.
 package main

@@ -9,8 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Range and precision of the histogram of latencies. The size of the histogram does not depend on the number of
-// latencies.
+// Range and precision of the histogram of latencies, whose size does not depend on their number.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(time.Hour)
@@ -29,8 +28,7 @@ type turn struct {
 	failed  int64
 	failure string
 	took    time.Duration
-	// client is the processor time that this program, the load generator, used in the turn. The servers' processor
-	// time is not included.
+	// client is the processor time of this program, the load generator, in the turn, without the servers.
 	client time.Duration
 }
 
@@ -48,8 +46,7 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// recordEvaluation records the latency of an evaluation. It only counts failed evaluations, because a fast failure
-// would make a target look fast.
+// recordEvaluation records the latency of an evaluation. It only counts failures: fast failures would look good.
 func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

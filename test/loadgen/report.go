@@ -21,13 +21,11 @@ type Report struct {
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`
-	// Callers is the number of callers in a closed loop. Rate is the number of evaluations per second in an open
-	// loop.
+	// Callers is the number of callers in a closed loop, Rate the number of evaluations per second in an open loop.
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Rounds  int     `json:"rounds"`
-	// Different lists the targets whose output differs from the first target's output, which may make the comparison
-	// meaningless.
+	// Different lists the targets whose output differs from the first target's. Their comparison may be meaningless.
 	Different []string `json:"different,omitempty"`
 	Results   []Result `json:"results"`
 }
@@ -40,8 +38,7 @@ type Result struct {
 	// Failure is the error of the last failed evaluation.
 	Failure   string  `json:"failure,omitempty"`
 	PerSecond float64 `json:"perSecond"`
-	// ClientMilliseconds is the processor time of this program per evaluation. It is zero on systems that do not
-	// provide it.
+	// ClientMilliseconds is the processor time of this program per evaluation, or zero if the system lacks it.
 	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
 	// Milliseconds and the ratios are nil if all evaluations failed. The ratios are also nil for the first target.
 	Milliseconds   *Latencies `json:"milliseconds,omitempty"`
@@ -118,8 +115,7 @@ func (r *Ratio) String() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High)
 }
 
-// formatTable formats rows as a Markdown table with aligned columns. The first row is the header. Other rows may be
-// shorter.
+// formatTable formats rows as a Markdown table with aligned columns. Rows may be shorter than the header, the first.
 func formatTable(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// minRounds is the minimum number of rounds. Confidence intervals need several rounds because they are based on the
-// variation between rounds.
+// minRounds is the minimum number of rounds, because confidence intervals are based on variation between rounds.
 const minRounds = 3
 
 // countRounds returns the number of rounds that fit into a duration. A round consists of a turn of each target.
@@ -16,9 +15,8 @@ func countRounds(duration, turn time.Duration, targets int) int {
 	return max(minRounds, int(duration/(turn*time.Duration(targets))))
 }
 
-// scheduleArrivals returns the times at which evaluations of an open loop start, relative to the start of the loop.
-// The times are random and independent of each other, like the calls of many users. rate is their average number
-// per second.
+// scheduleArrivals returns the times at which evaluations of an open loop start, relative to its start. The times are
+// random and independent, like the calls of many users. rate is their average number per second.
 func scheduleArrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration
 	for at := 0.0; ; {

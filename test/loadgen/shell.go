@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Shell runs a command in a shell loop, as fast as possible, with a list on standard input, and discards the
-// output. After each exit of the command, it passes the command's error, or nil, to the function each. It kills the
-// shell and the command and returns when this function returns false, when ctx ends, or when a run of the command
-// exceeds the limit. A limit of zero means no limit.
+// Shell runs a command in a shell loop, as fast as possible, with a list on standard input, and discards the output.
+// After each exit of the command, it calls the function each with the command's error or nil. It kills the shell and
+// the command and returns when this function returns false, when ctx ends, or when a run exceeds the limit. Zero
+// means no limit.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {
@@ -27,8 +27,7 @@ func Shell(ctx context.Context, environ []string, command string, list []byte, l
 	}
 }
 
-// runShell implements Shell. It returns an error if the loop ends although neither the function each nor ctx has
-// stopped it.
+// runShell implements Shell. It returns an error if the loop ends on its own or a run exceeds the limit.
 func runShell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) error {

@@ -82,8 +82,7 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 // eachOnce returns weights with which each round counts once, for the figures of the actual measurement.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
-// drawRounds draws as many rounds as there are, with replacement, for a bootstrap. It returns how often each round
-// was drawn.
+// drawRounds draws as many rounds as there are, with replacement (bootstrap), and returns how often each was drawn.
 func drawRounds(rng *rand.Rand, rounds int) []int {
 	weights := make([]int, rounds)
 	for range rounds {
@@ -92,8 +91,7 @@ func drawRounds(rng *rand.Rand, rounds int) []int {
 	return weights
 }
 
-// Ratio is the ratio of a target's figure to the first target's figure. Low and High are the bounds of its 95 percent
-// confidence interval.
+// Ratio is a target's figure divided by the first target's. Low and High bound its 95 percent confidence interval.
 type Ratio struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -126,8 +124,7 @@ func divideFigures(of, base sample, weights []int) [4]float64 {
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
 }
 
-// confidenceInterval returns a ratio with the bounds of its confidence interval. It is nil if the ratio is not a
-// number.
+// confidenceInterval returns a ratio with its confidence interval, or nil if the ratio is not a number.
 func confidenceInterval(measured float64, resampled []float64) *Ratio {
 	none := func(ratio float64) bool { return math.IsNaN(ratio) || math.IsInf(ratio, 0) }
 	resampled = slices.DeleteFunc(resampled, none)

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// mutationLine matches a line in the output of gremlins. The line contains the result, the kind and the position of a
-// mutation.
+// mutationLine matches a line of gremlins' output with the result, the kind and the position of a mutation.
 var mutationLine = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
 // runGremlins runs the mutation tester gremlins on a package, and prints the results. It parses the output of
@@ -62,9 +61,8 @@ func (t target) printResults(w io.Writer, output []byte, late bool, budget time.
 	return err
 }
 
-// writeModfile writes a copy of the module's go.mod in which the replace directive for libs has an absolute path.
-// It returns the flag of the go command that selects the copy. The path must be absolute because gremlins copies
-// the module to another directory.
+// writeModfile writes a copy of the module's go.mod in which the replace directive for libs has an absolute path,
+// because gremlins copies the module elsewhere. It returns the go command's flag that selects the copy.
 func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))

@@ -3,9 +3,9 @@
 // Command mutate tests the tests of this repository's core packages. It makes small changes (mutations) to the
 // packages, one after another, and runs the tests after each, to find changes that no test notices.
 //
-// It begins with named mutations, which tests once did not notice. A test must fail for each of them. Then the tool
-// gremlins generates mutations, package by package. The command prints the generated mutations that no test notices,
-// but does not fail, because some of them make no difference. A developer must judge them.
+// Tests must notice all named mutations, which were once missed. Then the tool gremlins generates mutations, package
+// by package. The command prints the generated mutations that no test notices, but does not fail: some make no
+// difference, which a developer must judge.
 package main
 
 import (
@@ -46,8 +46,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run tests the mutations in a sandbox if possible, because mutated code that sends signals may kill unrelated
-// processes.
+// run tests mutations in a sandbox if possible: mutated code that sends signals may kill unrelated processes.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
 	if err != nil {
@@ -63,8 +62,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return mutateAll(ctx, o, withoutKilling(packages))
 }
 
-// mutateAll tests all mutations. The exit code is 1 if no test noticed a named mutation, or if a mutation could not
-// be made.
+// mutateAll tests all mutations. The exit code is 1 if a named mutation went unnoticed or could not be made.
 func mutateAll(ctx context.Context, o options, core []target) (code int, err error) {
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {

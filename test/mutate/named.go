@@ -26,8 +26,7 @@ type mutation struct {
 	Tests []string
 }
 
-// edit replaces the match of the regular expression Old by New. Old must match exactly once in all source files of
-// the package together.
+// edit replaces the match of the regular expression Old by New. Old must match exactly once in the package's source.
 type edit struct{ Old, New string }
 
 // Verdicts on a mutation.
@@ -70,8 +69,7 @@ func (m mutation) runTests(ctx context.Context, o options, work string) (verdict
 	return runTests(ctx, module, overlay, tests)
 }
 
-// runTests runs tests with an overlay of changed files. The verdict is lived if the tests succeed, which means that
-// they do not notice the change.
+// runTests runs tests with an overlay of changed files. The verdict is lived if the tests succeed despite the change.
 func runTests(ctx context.Context, module, overlay string, tests []string) (verdict string, err error) {
 	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
 	out, err := goCommand(ctx, module, args...)
@@ -126,8 +124,7 @@ func (e edit) apply(files map[string][]byte) (path string, content []byte, err e
 	return path, content, nil
 }
 
-// writeOverlay writes the changed files to work, and an overlay file that maps the original paths to them. It returns
-// the path of the overlay file.
+// writeOverlay writes the changed files and the go command's overlay file to work, and returns the latter's path.
 func writeOverlay(work string, files map[string][]byte) (path string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {

@@ -33,8 +33,7 @@ type bench struct {
 	stderr   io.Writer
 }
 
-// way is a method of evaluating resource lists that is measured, such as starting a process for each list or
-// calling a gateway.
+// way is a method of evaluating lists that is measured, such as a process for each list or a call of a gateway.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
@@ -101,8 +100,7 @@ func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	return string(figures), nil
 }
 
-// openWays starts the servers that the ways of evaluating in b.ways need, and returns these ways. The caller must
-// call stop, even after an error.
+// openWays starts the servers for b.ways, the ways of evaluating, and returns the ways. Always call stop.
 func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {
@@ -137,8 +135,7 @@ func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err erro
 	return ways, stop, nil
 }
 
-// sameOutput returns an error if the ways of evaluating return different outputs for a list, because their times
-// would not be comparable.
+// sameOutput returns an error if ways of evaluating return different outputs, which makes their times incomparable.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

@@ -25,15 +25,13 @@ const (
 
 const confinementHeader = "function process  samples   p50 off    p50 on    on/off     on-off  limit"
 
-// nodeFunction is a function in JavaScript that returns its input, so that the measured time is the time of the
-// process.
+// nodeFunction is a function in JavaScript that returns its input, so that only the process costs time.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
 // subject is a function whose confinement is measured.
 type subject struct {
 	name, image string
-	// pause is the pause between evaluations. In this time, a process for the next evaluation starts in advance and
-	// waits for its input.
+	// pause is the pause between evaluations, in which a process for the next evaluation starts in advance.
 	pause time.Duration
 }
 
@@ -50,8 +48,7 @@ var modes = []mode{
 	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
-// confinement measures the table "confinement": the cost of confinement for evaluations of a single resource by the
-// gateway.
+// confinement measures the table "confinement": the cost of confining functions in the gateway, for one resource.
 func (b *bench) confinement(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -75,8 +72,7 @@ func (b *bench) confinement(ctx context.Context) error {
 	return nil
 }
 
-// subjects writes the functions and their configuration to dir. The function in JavaScript is left out if Node.js is
-// not installed.
+// subjects writes the functions and their configuration to dir. It omits JavaScript if Node.js is not installed.
 func (b *bench) subjects(dir string) ([]subject, error) {
 	subjects := []subject{{"go", b.image, 40 * time.Millisecond}}
 	config := "functions:\n" + configEntry(b.image, b.function)
@@ -96,8 +92,7 @@ func configEntry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compareConfined measures evaluations by two gateways in turns, and prints the medians. Only one of the gateways
-// confines functions.
+// compareConfined measures two gateways in turns, of which only one confines functions, and prints the medians.
 func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {

@@ -40,8 +40,7 @@ func readTicks(pid int) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the server's processor time: %w", err)
 	}
-	// Sum fields 14 to 17 (see proc(5)). Parse after the last parenthesis: field 2, the name in parentheses, may
-	// contain any characters.
+	// Sum fields 14 to 17 of proc(5). Parse after the last parenthesis: the name before it may contain any character.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	var total int64
 	for _, field := range fields[11:15] {

@@ -13,15 +13,13 @@ import (
 	"strings"
 )
 
-// linesOf returns the comment lines that mark the figures of a table in a document: the line before and the line
-// after the figures.
+// linesOf returns the comment lines before and after the figures of a table in a document.
 func linesOf(table string) (begin, end string) {
 	return fmt.Sprintf("<!-- Written by make bench-docs, %s: begin -->\n", table),
 		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)
 }
 
-// updateDocument replaces the figures of a table in the document b.document. It does nothing if the command line
-// names no document.
+// updateDocument replaces the figures of a table in b.document, if the command line names a document.
 func (b *bench) updateDocument(table, figures string) error {
 	if b.document == "" {
 		return nil

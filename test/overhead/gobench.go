@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// firstEvaluations measures the table "first": evaluations in new sandboxes, in a process that evaluates like fnctl
-// --local.
+// firstEvaluations measures the table "first": evaluations in new sandboxes in a process like fnctl --local.
 func (b *bench) firstEvaluations(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
@@ -68,8 +67,7 @@ func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...
 	return err
 }
 
-// benchTable returns the benchmark results in the output of go test as a Markdown table. It is empty if there are no
-// results.
+// benchTable returns the results in the output of go test as a Markdown table, which is empty without results.
 func benchTable(out string) string {
 	var rows strings.Builder
 	for line := range strings.Lines(out) {

@@ -25,8 +25,7 @@ import (
 type lender struct {
 	lease.Manager
 
-	// address is the address of the server. directory is the directory with its certificate. If directory is empty,
-	// the lender serves plaintext.
+	// address is the address of the server. directory contains its certificate; if it is empty, there is no TLS.
 	address, directory string
 	pod                *lease.Granted
 }

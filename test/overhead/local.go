@@ -19,16 +19,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// localRuns measures the table "local": the time that fnctl render --local needs for a package with five functions,
-// and for a tree of packages.
+// localRuns measures the table "local": fnctl render --local for a package with five functions and for a tree.
 func (b *bench) localRuns(ctx context.Context) error {
 	return b.withRegistry(ctx, "fnctl --local", func(dir, registry string) error {
 		return errors.Join(b.fiveFunctions(ctx, dir, registry), b.packageTree(ctx, dir, registry))
 	})
 }
 
-// ofStore returns the environment variables with which a program evaluates images of a local registry in sandboxes.
-// The images are stored below dir.
+// ofStore returns the environment for evaluating images of a local registry in sandboxes, with a store below dir.
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
@@ -39,8 +37,7 @@ func (b *bench) ofStore(dir, registry string) []string {
 // five are the images in the pipeline of the package with five functions, in the order of the pipeline.
 var five = []string{"team:v1", "scale:v1", "team:v1", "scale:v1", "pinned:v1"}
 
-// fiveFunctions compares fnctl render --local with kpt fn render, which runs podman, and with five runs of podman
-// alone.
+// fiveFunctions compares fnctl render --local with kpt fn render, which runs podman, and with podman alone.
 func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	pkg := filepath.Join(dir, "package")
 	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry, five...)); err != nil {
@@ -127,8 +124,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand returns an evaluate function of a [way], which runs a program. The function ignores its list because
-// the program renders a package instead.
+// runCommand returns a function that runs a program. It ignores its list because the program renders a package.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {
@@ -144,8 +140,7 @@ func (b *bench) runCommand(env []string, program string, args ...string) func(
 	}
 }
 
-// oneByOne returns an evaluate function of a [way], which runs the five functions with podman. Each function's
-// input is the output of the previous function.
+// oneByOne returns a function that runs the five functions with podman, each on the output of the previous function.
 func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) (out []byte, err error) {
 		out = list

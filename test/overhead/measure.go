@@ -13,15 +13,14 @@ import (
 // times contains the measurements of a way of evaluating, such as the gateway.
 type times struct {
 	evaluations []time.Duration
-	// cpu is the processor time of all calls, including the first call of each turn, whose duration is not in
-	// evaluations.
+	// cpu is the processor time of all calls, including the first call of each turn, which the field evaluations omits.
 	cpu   time.Duration
 	calls int // number of calls in cpu
 }
 
 // measure returns the times of each way of evaluating by its name. It measures the ways in turns, in a random order
-// in each round, so that changes of the machine's speed affect all ways. Only a single way uses the machine during
-// a turn, so that its background work, such as starting processes in advance, does not slow down other ways.
+// in each round, so that changes of the machine's speed affect all ways. Only a single way runs at a time, so that
+// its background work, such as starting processes in advance, does not slow down other ways.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)
@@ -56,9 +55,8 @@ func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// takeTurn runs the given number of callers, which evaluate repeatedly for the given time. It returns the durations
-// of their evaluations except for the first evaluation of each caller, which is slower because the machine was idle
-// before it.
+// takeTurn runs callers that evaluate repeatedly for the given time. It returns the durations of their evaluations
+// except for the first of each caller, which is slower because the machine was idle before it.
 func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -80,8 +78,7 @@ func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.
 	return times, failure
 }
 
-// callInTurn evaluates a list repeatedly until end. It returns the durations of all evaluations except the first,
-// which only warms up.
+// callInTurn evaluates a list until end. It returns the durations except the first, which only warms up.
 func callInTurn(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
 	var times []time.Duration
 	if _, err := w.evaluate(ctx, list); err != nil {

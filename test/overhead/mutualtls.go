@@ -15,12 +15,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// mutualTLSLimit is the maximum ratio of the median duration of evaluations with mutual TLS to the median duration
-// without it.
+// mutualTLSLimit is the maximum ratio of the median duration with mutual TLS to the median duration without it.
 const mutualTLSLimit = 1.05
 
-// gatewayID is the SPIFFE ID of gateways. podID is the SPIFFE ID of the lender's pod. podSecret is the secret that
-// proves the identity of this pod to gateways.
+// gatewayID is the SPIFFE ID of gateways, and podID of the pod that the lender (a minimal pod-manager) grants.
+// podSecret proves the identity of this pod to gateways.
 const (
 	gatewayID = "spiffe://function-runner/gateway"
 	podID     = "spiffe://function-runner/function-pod/porch-fn-system/pod"
@@ -99,8 +98,7 @@ func reportMutualTLS(rounds [][2]time.Duration) string {
 }
 
 // ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. A round's ratio
-// is the ratio of its two medians. Changes of the machine's speed that last longer than a round do not affect the
-// ratios.
+// is the ratio of its two medians, so that changes of speed that last longer than a round do not matter.
 func ratioInterval(rounds [][2]time.Duration) (ratio, low, high float64) {
 	n := float64(len(rounds))
 	var mean, squares float64

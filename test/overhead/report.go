@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// summary returns the median, the 99th percentile and the mean of the evaluations' durations, and the processor
-// time per call.
+// summary returns the median, 99th percentile and mean of the durations, and the processor time per call.
 func (t times) summary() [4]time.Duration {
 	var sum time.Duration
 	for _, d := range t.evaluations {

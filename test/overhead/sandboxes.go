@@ -26,16 +26,14 @@ type sandboxedFunction struct {
 	name   string
 	image  string // name in the local registry
 	binary string // path of the same program outside of the image
-	// pause is the pause between evaluations. In this time, a sandbox for the next evaluation starts in advance and
-	// waits for its input.
+	// pause is the pause between evaluations, in which a sandbox for the next evaluation starts in advance.
 	pause time.Duration
 }
 
 const sandboxesHeader = "function  items  way       with pauses  over bare  in a row     over bare"
 
-// sandboxes measures the table "sandboxes". It compares the bare process with the exec evaluator, with sandboxes,
-// and with podman if it is installed. Evaluations are measured with pauses, in which processes start in advance,
-// and without pauses.
+// sandboxes measures the table "sandboxes": a bare process, the exec evaluator, sandboxes, and podman if it is
+// installed. It measures evaluations with pauses, in which processes start in advance, and without pauses.
 func (b *bench) sandboxes(ctx context.Context) error {
 	return b.withRegistry(ctx, "sandboxes", func(dir, registry string) error {
 		functions, err := b.sandboxed(dir, registry)
@@ -54,9 +52,8 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	})
 }
 
-// withRegistry calls measure with a temporary directory and with the address of the registry of examples/functions.
-// If the registry does not start, withRegistry prints that the measurement is skipped. The parameter what is the
-// name of the measurement.
+// withRegistry calls measure with a temporary directory and the address of the registry of examples/functions. If the
+// registry does not start, it prints a note. The parameter what names the skipped measurement.
 func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -101,8 +98,7 @@ func (b *bench) startRegistry(ctx context.Context, dir string) (address string, 
 	return strings.TrimSpace(line), stop, nil
 }
 
-// sandboxed returns the functions to measure. It writes their programs and the configurations of the exec evaluator
-// below dir.
+// sandboxed returns the functions to measure. It writes their programs and the exec evaluator's configuration to dir.
 func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	functions := []sandboxedFunction{
 		{"go", registry + "/team:v1", filepath.Join(dir, "exec", b.function), 150 * time.Millisecond},
@@ -173,9 +169,8 @@ func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove
 	return []way{{"podman", evaluate, 0, ""}}, remove, nil
 }
 
-// measureSandboxes measures the ways of evaluating for each size of lists, and prints a row for each way. It
-// measures podman after the turns of all other ways, because podman continues to clean up after a function has
-// exited.
+// measureSandboxes measures the ways of evaluating for each size of lists, and prints a row for each. It measures
+// podman last, because podman continues to clean up after a function has exited.
 func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways, podman []way) error {
 	for items := range strings.SplitSeq(b.items, ",") {
 		n, err := strconv.Atoi(items)
@@ -220,8 +215,7 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 }
 
 // inTurns measures the ways of evaluating in turns, in a random order in each round. With a pause, each turn is a
-// pause and a single evaluation. Without a pause, each turn consists of several evaluations, and the first is left
-// out.
+// pause and an evaluation. Otherwise, it is several evaluations, of which the first is not counted.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))
 	if len(ways) == 0 {

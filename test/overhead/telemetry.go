@@ -12,16 +12,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// telemetryLimit is the maximum ratio of the median duration with full telemetry to the median duration without
-// telemetry.
+// telemetryLimit is the maximum ratio of the median duration with full telemetry to the median without it.
 const telemetryLimit = 1.03
 
 const telemetryHeader = "items callers way     samples        p50       mean        cpu   p50/off  mean/off " +
 	"  cpu/off  limit"
 
-// telemetry measures the table "telemetry". It compares a gateway without telemetry to a gateway with full telemetry,
-// which traces, exports and logs each evaluation, and whose metrics are scraped every second. It returns an error if
-// the ratio exceeds telemetryLimit.
+// telemetry measures the table "telemetry": a gateway without telemetry, and a gateway that traces, exports and logs
+// each evaluation and whose metrics are scraped every second. It fails if the ratio exceeds telemetryLimit.
 func (b *bench) telemetry(ctx context.Context) error {
 	ways, stop, err := b.telemetryWays(ctx)
 	defer stop()
@@ -74,8 +72,7 @@ func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]time
 	return held, nil
 }
 
-// telemetryWays starts an observer, a gateway without telemetry, and a gateway with full telemetry. The caller must
-// call stop, even after an error.
+// telemetryWays starts an observer and gateways without and with full telemetry. Call stop even after an error.
 func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var stops []func()
 	stop = func() {

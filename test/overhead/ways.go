@@ -22,7 +22,7 @@ import (
 // maxMessage is the maximum size of messages at servers and clients, in bytes.
 const maxMessage = 16 << 20
 
-// bareProcess returns an evaluate function of a [way], which starts the program for each list.
+// bareProcess returns a function that evaluates each list by a new process of the program.
 func bareProcess(binary string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, binary)
@@ -31,7 +31,7 @@ func bareProcess(binary string) func(context.Context, []byte) ([]byte, error) {
 	}
 }
 
-// remoteWay returns an evaluate function of a [way], which sends the list to a server.
+// remoteWay returns a function that evaluates each list by a call of a server.
 func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte) ([]byte, error) {
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	return func(ctx context.Context, list []byte) ([]byte, error) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster tests that a cluster provides the features that the project relies on. Its tests run
-// on any cluster.
+// Package cluster tests that a cluster, of any kind, provides the features that the project relies on.
 package cluster

@@ -37,8 +37,7 @@ func collectTraces(ctx context.Context, address string) error {
 	return serveHTTP(ctx, address, mux)
 }
 
-// printSpans prints the trace ID, span ID, parent's span ID, service and name of each span. The parent is "-" for a
-// root span.
+// printSpans prints the trace ID, span ID, parent's span ID ("-" for a root span), service and name of each span.
 func printSpans(data *tracev1.TracesData) {
 	for _, from := range data.GetResourceSpans() {
 		service := textAttribute(from.GetResource().GetAttributes(), "service.name")

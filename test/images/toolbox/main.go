@@ -24,8 +24,7 @@ import (
 const (
 	// requestTimeout is the timeout of a single request or look-up.
 	requestTimeout = 5 * time.Second
-	// retryTimeout is the time for which a failed request is retried. A new Service may need a moment until
-	// connections reach its pods.
+	// retryTimeout is the time for which failed requests are retried. A new Service may not reach its pods at once.
 	retryTimeout, pause = time.Minute, 100 * time.Millisecond
 )
 

@@ -34,17 +34,14 @@ func ComponentsOf(base string) []string {
 	return slices.Concat(Components, FunctionRunner)
 }
 
-// Namespaces is the path of the kustomization that creates the namespaces of all other kustomizations. It is relative
-// to the directory deploy.
+// Namespaces is the path, relative to the directory deploy, of the kustomization that creates all namespaces.
 const Namespaces = "overlays/namespaces"
 
-// Operator is the path, relative to the directory deploy, of a kustomization with objects that only a cluster with
-// the Prometheus operator accepts.
+// Operator is the path, relative to the directory deploy, of a kustomization that needs the Prometheus operator.
 const Operator = "observability/operator"
 
-// Combinations returns the directories of the kustomizations to test, by their names. It returns the kustomizations
-// below the directory deploy except for Operator, and creates a kustomization for each combination of a base and a
-// component.
+// Combinations returns the directories of the kustomizations to test, by name: the kustomizations below the directory
+// deploy except for Operator, and a new kustomization for each combination of a base and a component.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}

@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// Build builds the kustomization in a directory. It returns each object as YAML, in the order in which the objects
-// can be applied.
+// Build builds the kustomization in a directory. It returns the objects as YAML, in an order to apply them.
 func Build(dir string) ([][]byte, error) {
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // namespaces come first

@@ -20,8 +20,7 @@ type AuthorizationPolicy struct {
 	Spec              AuthorizationSpec `json:"spec"`
 }
 
-// AuthorizationSpec selects pods in the object's namespace, and defines the action for connections to them that match
-// any of the rules.
+// AuthorizationSpec selects pods in the object's namespace and defines the action for connections that match any rule.
 type AuthorizationSpec struct {
 	Selector *AuthorizationSelector `json:"selector"`
 	Action   string                 `json:"action"`

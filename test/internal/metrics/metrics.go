@@ -120,8 +120,7 @@ var (
 // units maps units in the source to the suffixes that Prometheus' exporter appends to the names of metrics.
 var units = map[string]string{"s": "_seconds", "By": "_bytes"}
 
-// parseCall returns the metric that the syntax node n creates. The metric's name is empty if n does not create a
-// metric.
+// parseCall returns the metric that the syntax node n creates, or a metric without a name if n creates none.
 func parseCall(n ast.Node) Metric {
 	method, args := callOf(n)
 	match := instrument.FindStringSubmatch(method)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packagelist creates the resource lists that functions receive for packages. Measurements use these lists
-// as inputs.
+// Package packagelist creates the resource lists that functions receive for packages, as inputs of measurements.
 package packagelist
 
 import (
@@ -9,8 +8,7 @@ import (
 	"strings"
 )
 
-// New returns a resource list for the function set-namespace with the given number of Deployments, with the annotations
-// that kpt adds.
+// New returns a list of the given number of Deployments for set-namespace, with the annotations that kpt adds.
 func New(items int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")

@@ -98,8 +98,7 @@ func (g *Group) Used() int64 {
 	return used - g.readValue("memory.stat", g.inactive)
 }
 
-// readValue returns the number on the line "name number" in a file of the group. It returns 0 if there is no such
-// line.
+// readValue returns the number on the line "name number" in a file of the group, or 0 without such a line.
 func (g *Group) readValue(file, name string) int64 {
 	content, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(content)) {
@@ -126,8 +125,7 @@ func removeGroup(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		for _, field := range strings.Fields(string(content)) {
-			// ID 0 stands for a process of another PID namespace. Skip it: kill(0) would kill this process's own
-			// group.
+			// Skip 0, which stands for a process of another PID namespace: kill(0) would kill this process's own group.
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

@@ -19,15 +19,13 @@ func runsDirectory() string {
 	return os.TempDir()
 }
 
-// NewDirectory creates the directory for the files of a run, which is named after the process owner. Other users
-// can read it.
+// NewDirectory creates a run's directory, named after the process owner. Other users can read it.
 func NewDirectory(owner int) (string, error) {
 	dir := filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the control groups and the directory that belong to a run of the process owner. The process must
-// have exited, or be about to exit.
+// Sweep removes the control groups and the directory of a run of the process owner, which has exited or is about to.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {

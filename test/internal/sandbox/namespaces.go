@@ -18,8 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Metadata is the link-local address at which clouds serve credentials to machines. In the sandbox, the loopback
-// device has this address.
+// Metadata is the link-local address at which clouds serve credentials. The sandbox's loopback device has it.
 const Metadata = "169.254.169.254"
 
 // Possible reports whether this process may create namespaces, which requires root.

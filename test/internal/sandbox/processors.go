@@ -17,12 +17,11 @@ const (
 	sharesV2, preferenceV2 = "cpu.weight", "1000"
 )
 
-// newProcessors sets the CPU weight of a group. memory is the group's directory in the memory controller. The
-// result is the group's directory in the CPU controller. It is empty if there is no CPU controller.
+// newProcessors sets the CPU weight of a group. memory is the group's directory in the memory controller. The result
+// is the group's directory in the CPU controller, or empty if there is no CPU controller.
 //
 // Containers have such a CPU group too. Without it, the scheduler divides the processors equally between sessions.
-// Each function leads its own session, so that eight functions would get eight times as much as the program and the
-// attackers together.
+// Then eight functions, each in its own session, get eight times as much as the program and the attackers.
 func newProcessors(memory string) string {
 	dir := filepath.Join(processorsRoot, filepath.Base(memory))
 	if os.Mkdir(dir, 0o755) == nil {

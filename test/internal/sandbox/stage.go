@@ -22,8 +22,7 @@ const Stage = "stage"
 // user is the user and group ID of programs under attack. It is the same as in their images.
 const user = 65532
 
-// Token and DockerConfig are the paths of files with credentials that programs can read. Functions must not be able
-// to read them.
+// Token and DockerConfig are the paths of credentials that programs can read, but functions must not read.
 const (
 	Token        = "/run/secrets/kubernetes.io/serviceaccount/token"
 	DockerConfig = "/run/secrets/docker/config.json"

@@ -131,8 +131,7 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll appends the configured value to the label "seen" of each resource. The label then lists the functions
-// that have processed the resource.
+// labelAll appends the configured value to the label "seen" of each resource, which lists the functions that ran.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
@@ -226,8 +225,7 @@ func moveItem(l *list) error {
 	return nil
 }
 
-// quoteValues puts all strings in double quotes, as functions in other languages may do, to compare how fnctl and
-// kpt format them.
+// quoteValues double-quotes all strings, as functions in other languages may, to compare how fnctl and kpt format.
 func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())

@@ -41,7 +41,7 @@ func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) err
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	return runAll(connections, func(int) error {
-		// Ignore errors: the server may accept no more connections, or close a connection with too many requests.
+		// Ignore errors: the server may refuse further connections, or close a connection with too many requests.
 		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil {
 			if ids, err := announceBodies(conn, streams); err == nil {
 				dripBodies(ctx, conn, ids)

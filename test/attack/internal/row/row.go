@@ -84,8 +84,8 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 // moments are the times at which the measurements before, during and after an attack begin or end.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack and records the program's memory before and after it. It returns the times between the
-// measurements.
+// watchAttack runs the attack and records the program's memory before and after it. It returns the times at which the
+// measurements began and ended.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)

@@ -20,7 +20,7 @@ const mountPoint = "/sys/fs/cgroup"
 // separate group, next to the groups of pods, because v2 allows processes only in groups without children.
 const components = "components"
 
-// listHierarchies returns the root directories of all control group hierarchies. Each needs every group.
+// listHierarchies returns the root directories of all control group hierarchies, in which every group is created.
 func listHierarchies() ([]string, error) {
 	if isUnified() {
 		return []string{mountPoint}, nil

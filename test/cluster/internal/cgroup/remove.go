@@ -81,7 +81,7 @@ func killMember(dir string, pid int) {
 		return
 	}
 	defer unix.Close(fd)
-	// The descriptor keeps referring to the same process, so the second check is reliable.
+	// Check again after the descriptor (pidfd) was opened: it keeps referring to the same process.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

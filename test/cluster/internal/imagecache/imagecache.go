@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecache caches the images of the project's programs on the machine, so that new clusters need not build
-// them.
+// Package imagecache caches the images of the project's programs, so that new clusters need not build them.
 package imagecache
 
 import (

@@ -15,8 +15,7 @@ const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
 	// AliasAddress is a second address of the node, for tests of pulls without configuration. Registries listen on it
-	// too, but the container runtime has neither credentials nor a certificate authority for registries at this
-	// address.
+	// too, but the container runtime has neither credentials nor a certificate authority for it.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24
 	Bridge         = "node0"
@@ -35,8 +34,7 @@ const ContainerdSocket = "/run/containerd/containerd.sock"
 // root is the parent directory of all clusters' directories.
 const root = "/var/lib/function-runner/clusters"
 
-// validName matches names that can be used for files, control groups and hosts, and that are short enough for the
-// paths of Unix sockets.
+// validName matches names that suit files, control groups and hosts, and are short enough for Unix socket paths.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
 // Layout provides the paths of a cluster's files on the machine.
@@ -84,6 +82,5 @@ func (l Layout) Config(file string) string { return l.Path("config", file) }
 // Storage returns the directory in which a registry stores images.
 func (l Layout) Storage(registry string) string { return l.Path("registries", registry) }
 
-// Cgroup returns the name of the parent group of all the cluster's control groups. It is relative to the root of each
-// hierarchy.
+// Cgroup returns the name of the parent of all the cluster's control groups, relative to each hierarchy's root.
 func (l Layout) Cgroup() string { return "fnr-" + l.Name }

@@ -14,8 +14,7 @@ type Registry struct {
 	TLS bool
 }
 
-// The registries of a cluster. They differ in their requirements for clients: a password, or trust in the cluster's
-// own certificate authority.
+// The registries of a cluster. Clients need nothing, a password, or trust in the cluster's certificate authority.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}

@@ -11,8 +11,7 @@ import (
 const (
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 8 * time.Second
-	// healthy is the minimum run time of a program that counts as healthy. Its next restart waits only for minBackoff
-	// again.
+	// healthy is the run time of a program after which its next restart waits only for minBackoff again.
 	healthy = 10 * time.Second
 )
 

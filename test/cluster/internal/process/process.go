@@ -31,8 +31,7 @@ type Spec struct {
 type Supervisor struct {
 	// Logs is the directory of the programs' log files, NAME.log.
 	Logs string
-	// Holds is a directory in which tests create files. While it contains a file with a program's name, the program is
-	// not started. It is optional.
+	// Holds is an optional directory. A file in it with a program's name prevents the start of the program.
 	Holds string
 	// Changed is called with the status of all programs after each change. It is optional.
 	Changed func([]Status)
@@ -71,8 +70,7 @@ func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	}
 }
 
-// awaitRelease waits while the directory Holds contains a file with the program's name. It returns false if ctx has
-// ended.
+// awaitRelease waits while the directory Holds contains a file with the program's name. It returns false if ctx ends.
 func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool {
 	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
@@ -107,8 +105,7 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
-// pollInterval is the interval between checks whether a program's dependency is available, or a file no longer
-// prevents its start.
+// pollInterval is the interval between checks whether a waiting program can be started.
 const pollInterval = 50 * time.Millisecond
 
 // acceptsConnections waits until the address accepts a connection. It returns false if ctx has ended.

@@ -27,8 +27,7 @@ type Status struct {
 	LastExit string `json:"lastExit,omitempty"`
 }
 
-// updateStatus changes the status of the program with index i, and calls Changed. The lock keeps the calls of
-// Changed in order.
+// updateStatus changes the status of program i and calls Changed. The lock keeps the calls of Changed in order.
 func (s *Supervisor) updateStatus(i int, change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

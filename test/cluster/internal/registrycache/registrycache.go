@@ -16,13 +16,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache stores the last copy of a registry's directory. The copy is in a subdirectory of Dir whose name is the key
-// of the content.
+// Cache stores the last copy of a registry's directory, in a subdirectory of Dir that is named by the content's key.
 type Cache struct{ Dir string }
 
-// Key returns the key of a registry's content after images were pushed to the registry. before is the key of the
-// content before these pushes, and is empty for an empty registry. images contains the digests of the pushed images
-// by name.
+// Key returns the key of a registry's content after images were pushed to it. before is the key before these pushes,
+// and is empty for an empty registry. images contains the digests of the pushed images by name.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", before, images) // prints maps sorted by key
@@ -61,8 +59,7 @@ func (c Cache) Keep(key, registry string) error {
 	return nil
 }
 
-// storeContent copies the directory under a temporary name and renames the copy, so that Fill never finds a part of
-// it.
+// storeContent copies the directory under a temporary name and renames it, so that Fill never finds a partial copy.
 func (c Cache) storeContent(key, registry string) error {
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return err

@@ -14,10 +14,9 @@ import (
 // bridgeSettings is the directory of br_netfilter's settings. It exists only if this kernel module is loaded.
 const bridgeSettings = "/proc/sys/net/bridge"
 
-// FilterBridges reports whether iptables can process traffic between pods on the same bridge. If iptables cannot, a
-// caller of a Service receives answers from the address of a pod and not of the Service. FilterBridges loads the
-// kernel module br_netfilter if necessary, which most machines have, and then disables it for the machine's own
-// bridges.
+// FilterBridges reports whether iptables can process traffic between pods on the same bridge. Otherwise, a caller of
+// a Service receives answers from the address of a pod. FilterBridges loads the kernel module br_netfilter if
+// necessary, and then disables it for the machine's own bridges.
 func FilterBridges() (bool, error) {
 	if exists(bridgeSettings) {
 		return true, nil

@@ -47,8 +47,7 @@ func mountAll(l layout.Layout, keep []string) error {
 	return mountResolver(l.Config("resolv.conf"))
 }
 
-// mountScratch mounts an empty file system over each directory in scratch. The directories in keep stay visible, such
-// as the cluster's own directory.
+// mountScratch mounts an empty file system over each directory in scratch, but keeps the directories in keep visible.
 func mountScratch(keep []string) error {
 	var open []*os.File
 	defer func() {
@@ -56,8 +55,7 @@ func mountScratch(keep []string) error {
 			dir.Close()
 		}
 	}()
-	// Open the kept directories first, because a directory stays reachable through its descriptor after its path is
-	// covered.
+	// Open the kept directories first: a directory stays reachable by its descriptor after its path is covered.
 	for _, path := range existingBelow(scratch, keep) {
 		dir, err := os.Open(path)
 		if err != nil {
@@ -86,8 +84,8 @@ func uncoverDirectory(dir *os.File) error {
 	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// existingBelow returns the elements of dirs that exist below a parent. It resolves links, removes duplicates, and
-// returns parents before children.
+// existingBelow returns the elements of dirs that exist below a parent, with resolved links and without duplicates.
+// Parents come before children.
 func existingBelow(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {
@@ -116,8 +114,7 @@ func mountKernelSettings(dir string) error {
 	return nil
 }
 
-// mountResolver mounts the file source over /etc/resolv.conf, so that all the cluster's processes use its name
-// server.
+// mountResolver mounts source over /etc/resolv.conf, so that the cluster's processes use its name server.
 func mountResolver(source string) error {
 	const path = "/etc/resolv.conf"
 	target, err := os.Readlink(path)

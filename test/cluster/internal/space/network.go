@@ -13,8 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// networkSettings are the kernel settings of the cluster's network namespace. The settings for bridges may not
-// exist; see [FilterBridges].
+// networkSettings are kernel settings of the cluster's network. Bridge settings may not exist: see [FilterBridges].
 var networkSettings = map[string]string{
 	"net/ipv4/ip_forward":                "1",
 	"net/bridge/bridge-nf-call-iptables": "1",

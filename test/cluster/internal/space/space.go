@@ -21,8 +21,8 @@ import (
 const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // Command returns a command that runs as the first process of new namespaces. The command must call Init. It keeps
-// running when its parent exits. It inherits no further open files of this process: a lock of `flock FILE make
-// cluster-up`, for example, would be held as long as the cluster runs.
+// running when its parent exits. It inherits no open files, because `flock FILE make cluster-up`, for example, would
+// otherwise hold its lock as long as the cluster runs.
 func Command(name string, args ...string) *exec.Cmd {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // kernels before 5.11 cannot
 	command := exec.Command(name, args...)
@@ -30,10 +30,9 @@ func Command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Init sets up the new namespaces for the cluster, runs the command in them and returns when the command has
-// exited. The machine's files are visible in the namespaces. Below /run, /var/lib and /var/log, only the
-// directories in keep are visible. The caller must be the first process of its PID namespace. As such, it inherits
-// orphans, which Init reaps.
+// Init sets up the new namespaces for the cluster, runs the command in them and returns when the command has exited.
+// Below /run, /var/lib and /var/log, only the directories in keep stay visible. The caller must be the first process
+// of its PID namespace. As such, it inherits orphans, which Init reaps.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")

@@ -16,15 +16,13 @@ import (
 // Process identifies a process. Its start time distinguishes it from a later process with the same ID.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the time at which the process started, in clock ticks since the boot of the machine. Boot is the
-	// kernel's ID of this boot. It is necessary because state files survive a reboot, after which another process may
-	// have the same ID and start time.
+	// Started is the start time of the process, in clock ticks since the boot of the machine. Boot is the kernel's ID of
+	// this boot: after a reboot, another process may have the same ID and start time.
 	Started string `json:"started"`
 	Boot    string `json:"boot"`
 }
 
-// Find returns the process that currently has the ID. It returns an error if the process has exited, even if the
-// process is still a zombie.
+// Find returns the process that has the ID now. It returns an error if the process has exited or is a zombie.
 func Find(pid int) (Process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -42,8 +40,7 @@ func Find(pid int) (Process, error) {
 }
 
 // startTime returns field 22 of /proc/PID/stat, or an error if field 3, the state, shows that the process has exited.
-// It parses the fields after the last parenthesis because field 2, the program's name in parentheses, may contain any
-// characters.
+// It parses the fields after the last parenthesis: the name in parentheses may contain any characters.
 func startTime(stat string) (string, error) {
 	const state, started = 0, 19 // indexes after the name; field 3 is the first
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -73,7 +70,7 @@ func (p Process) Kill(ctx context.Context) error {
 		return nil // already exited
 	}
 	defer unix.Close(fd)
-	// The descriptor keeps referring to the same process, so the second check is reliable.
+	// Check again after the descriptor (pidfd) was opened: it keeps referring to the same process.
 	if !p.Alive() {
 		return nil
 	}

@@ -18,14 +18,12 @@ import (
 // killTimeout is the timeout for the exit of killed processes and the removal of their control groups.
 const killTimeout = 20 * time.Second
 
-// Remove kills the cluster's processes and removes its control groups and files. It does nothing if none of these
-// exist.
+// Remove kills the cluster's processes and removes its control groups and files, if any of them exist.
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// When the first process of the PID namespace exits, the kernel kills all processes in the namespace and then
-	// removes the mounts and the network. If the state file cannot be read, the removal of the control groups below
-	// kills the processes.
+	// The exit of the first process of the PID namespace ends all processes, mounts and networks of the cluster. If the
+	// state file cannot be read, the removal of the control groups below kills the processes.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err

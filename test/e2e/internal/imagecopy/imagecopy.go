@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecopy copies images within the test bed's registries, so that tests can push images with new names
-// and digests.
+// Package imagecopy copies images within the test bed's registries, to push images with new names and digests.
 package imagecopy
 
 import (
@@ -13,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push copies the image of to the name as. If change is not nil, Push calls change to modify the image
-// configuration of the copy. The options are optional. They are for the registry of the copy.
+// Push copies an image to a new name. The parameters of and as are the names of the original and of the copy. If
+// change is not nil, Push calls it to modify the copy's image configuration. The options are for the copy's registry.
 func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remote.Option) {
 	t.Helper()
 	image, err := remote.Image(Reference(t, of), remote.WithContext(t.Context()))
@@ -37,8 +36,7 @@ func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remot
 	}
 }
 
-// Label returns a function for the argument change of [Push]. It sets a label, and thereby changes the image's
-// digest.
+// Label returns a function for [Push] that sets a label in the copy, and thereby changes its digest.
 func Label(label string) func(*v1.Config) {
 	return func(config *v1.Config) { config.Labels = map[string]string{"e2e": label} }
 }

@@ -43,8 +43,7 @@ func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to each package of tests
 }
 
-// Rewrite returns copies of the objects. It formats each object as YAML, passes this text to change, and parses the
-// result.
+// Rewrite returns copies of the objects. It formats each as YAML, calls change with it, and parses the result.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	string) string,
 ) []*unstructured.Unstructured {

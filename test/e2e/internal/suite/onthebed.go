@@ -11,15 +11,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// InsecureRegistries maps the Deployments that call registries to the environment variable in which they expect the
-// registries without TLS.
+// InsecureRegistries maps Deployments that call registries to their variable for registries without TLS.
 var InsecureRegistries = map[string]string{
 	"image-resolver":  "FNR_INSECURE_REGISTRIES",
 	"function-runner": "FNR_INSECURE_REGISTRIES",
 }
 
-// OfTheMesh reports whether an object has a kind that exists only on clusters with the service mesh Istio.
-// (test/deploy tests these objects.)
+// OfTheMesh reports whether an object's kind exists only on clusters with Istio. (test/deploy tests these objects.)
 func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }

@@ -29,9 +29,8 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod returns a pod that runs only the toolbox. Its start takes the minimum time of any cold start. Its pull
-// policy is IfNotPresent, so that a node that has the image does not call a registry. The default for the tag
-// latest would be Always.
+// BarePod returns a pod that runs only the toolbox, so that its cold start takes the minimum time. Its pull policy is
+// IfNotPresent, because Always, the default for latest, would call a registry at each start.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent

@@ -15,8 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Process is a process in a pod. Its ID is valid in the cluster's PID namespace, in which the tests on the test bed
-// run.
+// Process is a process in a pod. Its ID is valid in the cluster's PID namespace, in which the tests run.
 type Process struct {
 	PID     int
 	Program string // the first word of its command line
@@ -93,8 +92,7 @@ func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	return found[0]
 }
 
-// Kill kills a process. The ID cannot belong to another process, because the kernel does not reuse it before the
-// parent has reaped the process.
+// Kill kills a process. The kernel does not reuse the ID of a process before its parent has reaped the process.
 func Kill(t testing.TB, p Process) {
 	t.Helper()
 	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {

@@ -21,10 +21,9 @@ import (
 )
 
 // RemoveNamespace deletes a namespace and waits until it no longer exists. If the test has failed, it first writes
-// the objects and logs in the namespace to files. It deletes controllers and then pods before it deletes the
-// namespace, because the namespace controller would check only after half of the pods' grace period whether they
-// have exited. Pods get a shorter grace period than they request, because a container that receives SIGTERM while
-// it starts misses the signal.
+// the objects and logs in the namespace to files. It deletes controllers and pods before the namespace, because the
+// namespace controller checks only after half of a grace period whether pods have exited. It shortens the pods' grace
+// period, because a container that receives SIGTERM while it starts misses the signal.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -72,8 +71,7 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until no objects exist. It calls the function there for each existing object, and again after
-// each change of an object.
+// awaitNone waits until no objects exist. It calls the function there for each object, and after each change.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

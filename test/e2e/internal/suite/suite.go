@@ -49,9 +49,8 @@ type Suite struct {
 }
 
 // New returns a suite for the cluster in the kubeconfig KUBECONFIG. On clusters outside of the test bed,
-// FNR_TOOLBOX_IMAGE must be the name of the image of test/images/toolbox. FNR_EVIDENCE is the parent directory for
-// logs and objects of failed tests. It defaults to a temporary directory, and contains a directory for each package
-// of tests.
+// FNR_TOOLBOX_IMAGE must name the image of test/images/toolbox. FNR_EVIDENCE, by default a temporary directory,
+// receives logs and objects of failed tests, in a directory for each package of tests.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -135,7 +134,7 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run creates a suite, passes it to the function use, runs the tests of a package, and returns their exit code. If
+// Run creates a suite, calls the function use with it, runs the tests of a package, and returns their exit code. If
 // tests fail, it prints the path of their logs and objects. A TestMain only needs to call Run.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()

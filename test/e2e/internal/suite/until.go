@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// ConditionTimeout is the timeout of [Until]. It is shorter than the timeout of [Context], so that a failed wait
-// prints the state of the condition.
+// ConditionTimeout is the timeout of [Until]. It is shorter than the test's, so that Until can still print the state.
 const ConditionTimeout = 5 * time.Minute
 
 // Until waits until the function holds returns true. As long as it returns false, its second result describes the
