@@ -64,7 +64,7 @@ type Config struct {
 	// `false`.
 	PodTLS bool `split_words:"true" default:"true"`
 	// Template is the ConfigMap with the [template of function pods](function-pods.md), in the pod-manager's own
-	// namespace. It is followed. The template is built in if it is empty.
+	// namespace. Changes take effect without a restart. If it is empty, the template is built in.
 	Template string
 	// Launcher is the method that brings the wrapper server into pods of the built-in template: `init-container`,
 	// `image-volume` (nodes need containerd 2.1 or CRI-O 1.33), or `auto`, which uses image volumes from Kubernetes
@@ -76,9 +76,9 @@ type Config struct {
 	// PullSecret is the pull secret of pods whose function's registry requires credentials. It is auth-secret if it is
 	// empty.
 	PullSecret string `ignored:"true"`
-	// AuthSecretPath is a docker configuration file with credentials for registries. It is followed: the pod-manager
-	// keeps the pull secret `auth-secret` of all pods equal to it. If it is empty, the pull secret is left alone, and
-	// only pods whose function's registry requires credentials have it.
+	// AuthSecretPath is a docker configuration file with credentials for registries. Changes take effect without a
+	// restart: the pod-manager keeps the pull secret `auth-secret` of all pods equal to it. If it is empty, the pull
+	// secret is left alone, and only pods whose function's registry requires credentials have it.
 	AuthSecretPath string `split_words:"true"`
 	// MaxEvaluationTime limits evaluations in pods. Zero means no limit. Set it to the gateway's value.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
