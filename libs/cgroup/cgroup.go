@@ -6,7 +6,7 @@ package cgroup
 
 import "path/filepath"
 
-// Container is the path at which a container finds its own control group.
+// Container is the path where a container finds its own control group.
 const Container = "/sys/fs/cgroup"
 
 // limits contains the names of the files with the memory limit, in version 2 and version 1 of control groups.

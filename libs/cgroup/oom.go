@@ -19,7 +19,7 @@ type Kills struct {
 	explained int64 // kills before the start, or already returned by Explain
 }
 
-// counters contains the names of the files in which the kernel counts processes killed for lack of memory, in
+// counters contains the names of the files where the kernel counts processes killed for lack of memory, in
 // version 2 and version 1 of control groups.
 var counters = []string{"memory.events", "memory/memory.oom_control"}
 

@@ -46,7 +46,7 @@ var (
 		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
 		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes is a directory in which functions may read files but not list them, because language runtimes read
+	// processes is a directory where functions may read files but not list them, because language runtimes read
 	// information about themselves there. Node.js reads its memory limit, and starts a millisecond slower without its
 	// memory map. The memory, environment and files of processes outside of the function's Landlock domain stay
 	// unreadable, because Landlock treats such access as tracing.

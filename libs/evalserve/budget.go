@@ -58,7 +58,7 @@ type Budget struct {
 // usage is the memory that the running evaluations of a function use.
 type usage struct {
 	bytes int64
-	ended time.Time // time at which the last evaluation ended, or the first began
+	ended time.Time // time when the last evaluation ended, or the first began
 }
 
 // NewBudget returns a budget of limit bytes, for a server with the given HTTP/2 flow-control windows. Setting is

@@ -225,7 +225,7 @@ var (
 )
 
 // spareState records whether a process is spare: started in advance and not used by an evaluation yet. The zero
-// value means in use, which is the state of a process that was started for an evaluation.
+// value means in use (the state of a process that was started for an evaluation).
 type spareState struct {
 	state atomic.Int32
 	file  fileID

@@ -27,10 +27,10 @@ const calm = 20 * time.Millisecond
 type preforkPolicy struct {
 	cfg       Config
 	running   int       // number of evaluations
-	freeSince time.Time // time at which running last fell below Config.Busy
+	freeSince time.Time // time when running last fell below Config.Busy
 	kept      int       // number of processes in all sets
 	byKey     map[string]*spareSet
-	wake      time.Time // next time at which nextPlan is due, or zero for never
+	wake      time.Time // next time when nextPlan is due, or zero for never
 }
 
 // spareSet contains the spare processes of a command: processes that were started in advance and wait for an
@@ -39,7 +39,7 @@ type spareSet struct {
 	cmd       Command
 	processes []*process // oldest first
 	lastUse   time.Time
-	lastTaken time.Time // time at which an evaluation last took a process
+	lastTaken time.Time // time when an evaluation last took a process
 	failures  int       // consecutive failures
 	notUntil  time.Time
 	forgotten bool // removed from the policy
@@ -186,7 +186,7 @@ func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// dueTime returns the earliest time at which a process of a set may be started in advance.
+// dueTime returns the earliest time when a process of a set may be started in advance.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
 	due := policy.freeSince.Add(calm)
 	if len(set.processes) > 0 {
@@ -217,7 +217,7 @@ func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
 }
 
-// expiryTime returns the time at which the processes of a set are killed if their command is not used again.
+// expiryTime returns the time when the processes of a set are killed if their command is not used again.
 func (policy *preforkPolicy) expiryTime(set *spareSet) time.Time {
 	return set.lastUse.Add(policy.cfg.Unused)
 }

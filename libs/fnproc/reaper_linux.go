@@ -132,7 +132,7 @@ func (r *Reaper) scanOrphans() time.Duration {
 }
 
 // handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns true
-// if the next scan should follow soon, because the orphan's children may become ours. Since is the time at which an
+// if the next scan should follow soon, because the orphan's children may become ours. Since is the time when an
 // earlier scan found the orphan exited but not reaped, or zero.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	session, err := unix.Getsid(pid)

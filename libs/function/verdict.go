@@ -23,7 +23,7 @@ type Result struct {
 	ResourceList []byte
 	// Log contains the bytes that the function wrote to stderr.
 	Log []byte
-	// Results contains the function's results, which are a part of the resource list.
+	// Results contains the function's results (a part of the resource list).
 	Results []resourcelist.Result
 }
 

@@ -50,7 +50,7 @@ func (i ID) String() string {
 	return "spiffe://" + i.domain + i.path
 }
 
-// URL returns the ID as a URL, which is the form that x509.Certificate requires.
+// URL returns the ID as a URL in the form that x509.Certificate requires.
 func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, Path: i.path} }
 
 // Sibling returns the ID with another path in the same trust domain, such as spiffe://function-runner/pod-manager

@@ -47,7 +47,7 @@ func isStricter(err error) bool {
 // errNoList is a document that kyaml reads, and not as a list.
 var errNoList = errors.New("kyaml takes it for a resource")
 
-// kyamlSplits finds the lines at which kyaml begins another document.
+// kyamlSplits finds the lines where kyaml begins another document.
 var kyamlSplits = regexp.MustCompile(`\n---.*\r?\n`)
 
 // kyamlResult is a result as kyaml's framework for functions declares it. The framework
@@ -82,7 +82,7 @@ func readWithKyaml(document []byte) (results []resourcelist.Result, err error) {
 	}
 	value := reader.Results
 	if reader.WrappingKind == "" {
-		// A list without items and function configuration, which is a list all the same.
+		// A list without items and function configuration (a list all the same).
 		if kyamlSplits.Match(document) || len(nodes) != 1 || !isBareList(nodes[0]) {
 			return nil, errNoList
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcelist validates a ResourceList, which is the input and the output of a KRM function, and extracts
+// Package resourcelist validates a ResourceList (the input and the output of a KRM function), and extracts
 // its results. It never encodes a list, so that callers can forward the original bytes. A list is valid if the YAML
 // library of kyaml and the function SDKs can decode it. Package blockyaml recognizes most valid lists in a single
 // pass, and only other lists are decoded in full.

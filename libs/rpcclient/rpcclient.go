@@ -100,7 +100,7 @@ func newClient(
 }
 
 // Balanced returns an option for generated clients whose calls are safe to repeat. It distributes the calls over
-// the replicas of the service, which are the IP addresses of the service's name. A call is retried at the next
+// the replicas of the service (the IP addresses of the service's name). A call is retried at the next
 // replica, for up to 15 seconds, if it does not reach its replica, or if the replica answers neither the call nor a
 // probe. Calls try a replica that does not answer after all other replicas.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }

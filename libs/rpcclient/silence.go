@@ -21,7 +21,7 @@ func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 	return counter, nil
 }
 
-// serviceOf returns the first part of an address's host name, which is the name of the Kubernetes Service.
+// serviceOf returns the first part of an address's host name (the name of the Kubernetes Service).
 func serviceOf(address *url.URL) string {
 	service, _, _ := strings.Cut(address.Hostname(), ".")
 	return service

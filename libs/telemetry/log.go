@@ -28,7 +28,7 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 const maxValueBytes = 8 << 10
 
 // writesText reports whether log lines are text instead of JSON. With the format "auto", they are text if w is a
-// terminal, which is a character device.
+// terminal (a character device).
 func writesText(format string, w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if format != "auto" || !ok {

@@ -70,7 +70,7 @@ func (o *options) supervise(ctx context.Context) error {
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 
-// holdDirectory returns the directory in which tests create files to prevent the start of programs.
+// holdDirectory returns the directory where tests create files to prevent the start of programs.
 func holdDirectory(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {

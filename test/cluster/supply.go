@@ -25,7 +25,7 @@ type supplier struct {
 	fresh bool
 	// key is the key of the registries' content in the cache. It depends on all images pushed so far.
 	key string
-	// dirs are the directories in which the registries store images.
+	// dirs are the directories where the registries store images.
 	dirs       []string
 	registries []image.Registry
 }

@@ -143,7 +143,7 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			{"the node's cache", tcp, []int32{53}, cached},
 			{"other system pod", tcp, []int32{53, 10250}, anyPort},
 			{"registry", udp, []int32{53}, anyPort},
-			// Many networks ask about the port at which the API server listens, and not about
+			// Many networks ask about the port where the API server listens, and not about
 			// the Service's: those of kubeadm and k3s, minikube, MicroK8s.
 			{"the API's", tcp, []int32{443}, append(managers, "image-resolver")}, // a registry may be there
 			{"the API's", tcp, []int32{6443, 8443, 16443}, append(managers, anyPort...)},

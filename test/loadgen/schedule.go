@@ -15,7 +15,7 @@ func countRounds(duration, turn time.Duration, targets int) int {
 	return max(minRounds, int(duration/(turn*time.Duration(targets))))
 }
 
-// scheduleArrivals returns the times at which evaluations of an open loop start, relative to its start. The times are
+// scheduleArrivals returns the times when evaluations of an open loop start, relative to its start. The times are
 // random and independent, like the calls of many users. rate is their average number per second.
 func scheduleArrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration

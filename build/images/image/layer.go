@@ -51,7 +51,7 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
-// markUsed sets the modification time of a cached layer's directory to now, so that programs which clean the cache
+// markUsed sets the modification time of a cached layer's directory to now, so that programs that clean the cache
 // remove only layers that were not used for a long time.
 func markUsed(dir string) error {
 	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
@@ -91,7 +91,7 @@ func writeLayer(path string, files []File) error {
 	return errors.Join(archiveFiles(out, files), out.Close())
 }
 
-// Key returns a hash of the paths, modes and contents of the files. Equal files have the same key, by which a
+// Key returns a hash of the paths, modes and contents of the files. Equal files have the same key. By this key, a
 // Builder finds their layer in its cache.
 func Key(files []File) (string, error) {
 	sum := sha256.New()

@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// libraryDirs are patterns of the directories in which Debian installs shared libraries.
+// libraryDirs are patterns of the directories where Debian installs shared libraries.
 var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
 // Program returns the files that an image needs to run an executable of this machine: the executable, its ELF
@@ -91,7 +91,7 @@ func importedLibraries(file *elf.File, roots []string) (map[string]string, error
 	return found, nil
 }
 
-// interpreterOf returns the path of an ELF file's interpreter, which is the dynamic linker. The path is empty for a
+// interpreterOf returns the path of an ELF file's interpreter (the dynamic linker). The path is empty for a
 // statically linked program.
 func interpreterOf(file *elf.File) (string, error) {
 	section := file.Section(".interp")

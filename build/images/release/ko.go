@@ -49,7 +49,7 @@ type Target struct {
 	SBOM bool
 }
 
-// arguments returns the command-line arguments with which ko builds the target.
+// arguments returns the command-line arguments of ko to build the target.
 func (t Target) arguments() []string {
 	sbom := "none"
 	if t.SBOM {

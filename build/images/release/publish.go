@@ -19,13 +19,13 @@ import (
 type Publisher struct {
 	// Repository is the common prefix of the images' repositories, such as registry.example/fnr.
 	Repository string
-	// Tag is the tag of all images. Revision is the Git commit from which they are built.
+	// Tag is the tag of all images. Revision is the Git commit of their source.
 	Tag, Revision string
 	// Ko builds the images.
 	Ko Ko
-	// Layers is the directory in which the layers of the base images are cached.
+	// Layers is the directory where the layers of the base images are cached.
 	Layers string
-	// Out is the writer to which Publish prints the names of the pushed images.
+	// Out is the writer for the names of the pushed images.
 	Out io.Writer
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Program describes a program of this project for which an image is built.
+// Program describes a program of this project that gets an image.
 type Program struct {
 	Name string
 	// Module is the directory of the program's Go module, relative to the repository's root.
@@ -28,10 +28,10 @@ type Program struct {
 	Data bool
 }
 
-// DataDir is the directory in an image in which ko puts the program's data files.
+// DataDir is the directory in an image where ko puts the program's data files.
 const DataDir = "/var/run/ko"
 
-// Programs lists all programs of this project for which images are published.
+// Programs lists all programs of this project whose images are published.
 func Programs() []Program {
 	return []Program{
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
@@ -51,7 +51,7 @@ func Programs() []Program {
 	}
 }
 
-// functionRunnerLinks returns the symbolic links of the function-runner's image. They are at the paths at which the
+// functionRunnerLinks returns the symbolic links of the function-runner's image. They are at the paths where the
 // manifests of different Porch versions expect the program and its data files.
 func functionRunnerLinks() map[string]string {
 	links := map[string]string{}
@@ -86,7 +86,7 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the base image on which ko builds the program's image. It contains the user and the symbolic
+// Base describes the base image where ko builds the program's image. It contains the user and the symbolic
 // links, but not the program.
 func (p Program) Base() image.Spec {
 	files := []image.File{

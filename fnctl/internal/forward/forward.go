@@ -68,7 +68,7 @@ func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// address returns the local address on which kubectl listens. It starts kubectl unless kubectl already runs.
+// address returns the local address where kubectl listens. It starts kubectl unless kubectl already runs.
 func (f *Forwarder) address(ctx context.Context) (string, error) {
 	var current *process
 	select {

@@ -16,7 +16,7 @@ import (
 
 // process is a running kubectl port-forward.
 type process struct {
-	// address is the address on which kubectl listens, as host:port.
+	// address is the address where kubectl listens, as host:port.
 	address string
 	stop    context.CancelFunc
 	// ended is closed when the process has exited.
@@ -62,7 +62,7 @@ func start(ctx context.Context, args []string) (*process, error) {
 // forwarding matches the line that kubectl prints when its port is open.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) -> `)
 
-// listen sends the address on which kubectl listens, or an empty string if kubectl prints none. It then discards
+// listen sends the address where kubectl listens, or an empty string if kubectl prints none. It then discards
 // all further output, because kubectl prints a line for each connection and would otherwise block.
 func listen(output *io.PipeReader, listens chan<- string) {
 	address := ""

@@ -60,7 +60,7 @@ func TestMayWrite(t *testing.T) {
 	}
 }
 
-// TestReadSkipsGit reads a tree in which Git keeps files that look like resources.
+// TestReadSkipsGit reads a tree where Git keeps files that look like resources.
 func TestReadSkipsGit(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, ".git", "refs"), 0o750); err != nil {

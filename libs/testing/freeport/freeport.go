@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package freeport chooses free ports for programs under test that cannot listen on port 0. It also returns
-// addresses on which no server listens.
+// addresses where no server listens.
 package freeport
 
 import (
@@ -16,7 +16,7 @@ import (
 // it.
 const first, last = 12000, 20000
 
-// Choose returns a port on which no server of this machine listens.
+// Choose returns a port where no server of this machine listens.
 func Choose(t testing.TB) string {
 	t.Helper()
 	for range last - first {
@@ -31,7 +31,7 @@ func Choose(t testing.TB) string {
 	return ""
 }
 
-// Address returns an address of this machine on which no server listens.
+// Address returns an address of this machine where no server listens.
 func Address(t testing.TB) string {
 	t.Helper()
 	return "127.0.0.1:" + Choose(t)

@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// Gateway, like ImageResolver, is an alias, because a struct cannot embed two types called Config. The fields of
+	// Gateway is an alias, as is ImageResolver, because a struct cannot embed two types called Config. The fields of
 	// embedded structs need no prefix in environment variables, so that a variable sets the same setting of both.
 	Gateway = gateway.Config
 	// ImageResolver is an alias for embedding, see [Gateway].

@@ -23,13 +23,13 @@ const (
 	RuntimePod     = "pod"
 )
 
-// ServiceAccount is the directory in which Kubernetes mounts the token of a pod's service account. Programs add it
+// ServiceAccount is the directory where Kubernetes mounts the token of a pod's service account. Programs add it
 // to Config.Secrets, so that functions cannot read the token.
 const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Config configures a gateway. The settings that all programs support, such as the log level, are not part of it.
 type Config struct {
-	// Address is the address at which callers connect, as `host:port`. `off` closes this port, so that the gateway
+	// Address is the address where callers connect, as `host:port`. `off` closes this port, so that the gateway
 	// serves only [callers with identities](#callers-with-identities), at FNR_TLS_ADDRESS.
 	Address string `split_words:"true" default:":9445"`
 	// TLSAddress is the address of the port for [callers with identities](#callers-with-identities), such as `:9443`.

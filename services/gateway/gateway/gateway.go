@@ -218,7 +218,7 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 	})
 }
 
-// newHandler returns the HTTP handler of the ports at which callers evaluate functions. It serves evaluations, the
+// newHandler returns the HTTP handler of the ports where callers evaluate functions. It serves evaluations, the
 // gateway's status and, unless pools is nil, the list of function pods.
 func newHandler(
 	cfg Config, pools lease.Manager, frame servermain.Frame, requests *evalhandler.Handler, shown *status.Service,

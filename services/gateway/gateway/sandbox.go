@@ -35,7 +35,7 @@ type SandboxConfig struct {
 // SandboxLaunchers lists the valid values of the setting FNR_SANDBOX, for error messages and help texts.
 const SandboxLaunchers = sandbox.Names
 
-// AllLaunchers returns the names of all launchers, which are the programs that can start sandboxes. With
+// AllLaunchers returns the names of all launchers (the programs that can start sandboxes). With
 // FNR_SANDBOX=auto, they are tried in this order.
 func AllLaunchers() []string { return sandbox.All() }
 

@@ -21,7 +21,7 @@ import (
 
 // Config contains the settings of the image-resolver, in addition to the settings of every program.
 type Config struct {
-	// Address is the address at which callers connect, as host:port.
+	// Address is the address where callers connect, as host:port.
 	Address string `split_words:"true" default:":9449"`
 	// Callers are patterns of the SPIFFE IDs that may call, if this program has a certificate.
 	Callers []string `default:"spiffe://function-runner/gateway,spiffe://function-runner/pod-manager"`
@@ -42,7 +42,7 @@ type Config struct {
 	// RegistryTLSPaths are directories for single registries, as host=directory. They replace TLSSecretPath for these
 	// registries.
 	RegistryTLSPaths Pairs `split_words:"true"`
-	// InsecureRegistries are the registries for which plain HTTP is permitted, as host or host:port. A registry at a local
+	// InsecureRegistries are the registries with permission for plain HTTP, as host or host:port. A registry at a local
 	// address, such as loopback, must be listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
 	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in

@@ -39,7 +39,7 @@ const (
 
 // Config is the pod-manager's settings, without the settings common to all programs.
 type Config struct {
-	// Address is the address at which gateways connect, as `host:port`.
+	// Address is the address where gateways connect, as `host:port`.
 	Address string `split_words:"true" default:":9448"`
 	// Callers are the SPIFFE IDs that may call, with [mutual TLS](#mutual-tls). `/*` at the end matches all IDs
 	// below.
@@ -95,7 +95,7 @@ type Config struct {
 	TTL time.Duration `default:"30m"`
 	// ScanInterval is the interval of garbage collection.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`
-	// UnscheduledTimeout limits the time of a pod without a node, in which an autoscaler may add one, until callers
+	// UnscheduledTimeout limits the time of a pod without a node where an autoscaler may add one, until callers
 	// get `Unavailable` with the reason.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
 	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started. It is

@@ -44,7 +44,7 @@ func after(signal <-chan struct{}, do func()) serve.Task {
 	}
 }
 
-// replicaAddress returns the address at which gateways reach this replica, as host:port.
+// replicaAddress returns the address where gateways reach this replica, as host:port.
 func (c *Config) replicaAddress() (string, error) {
 	_, port, err := net.SplitHostPort(c.Address)
 	if err != nil {

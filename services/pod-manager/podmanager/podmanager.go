@@ -57,7 +57,7 @@ func (m *Manager) Component() serve.Component { return m.component }
 
 // callers describes the programs that lease function pods.
 type callers struct {
-	// address is the address at which callers reach this replica. It is empty if callers are in this process.
+	// address is the address where callers reach this replica. It is empty if callers are in this process.
 	address string
 	// ids contains patterns of the callers' SPIFFE IDs. If it is empty, only this program may call the function pods.
 	ids []string

@@ -69,7 +69,7 @@ func readPath(arg string) {
 	}
 }
 
-// writableDirectories returns the directories in which a function may be able to leave files, without duplicates.
+// writableDirectories returns the directories where a function may be able to leave files, without duplicates.
 func writableDirectories() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)

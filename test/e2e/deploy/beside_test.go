@@ -22,7 +22,7 @@ import (
 // manifests.
 const porchVariable = "FNR_PORCH"
 
-// beside is a place in which Porch runs.
+// beside is a place where Porch runs.
 type beside struct {
 	place
 	porch []*unstructured.Unstructured

@@ -54,7 +54,7 @@ func skaffoldNoticesAChange(t *testing.T) {
 	}
 }
 
-// copyOfSources copies the repository's files to a directory in which they may be changed.
+// copyOfSources copies the repository's files to a directory where they may be changed.
 func copyOfSources(t *testing.T) string {
 	t.Helper()
 	list := exec.CommandContext(suite.Context(t), "git", "ls-files", "-z")

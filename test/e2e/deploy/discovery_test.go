@@ -28,7 +28,7 @@ type target struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// discovery serves what kubernetes_sd_configs find in a namespace, which is the path, with the rights of a kubeconfig:
+// discovery serves what kubernetes_sd_configs find in a namespace, with the rights of a kubeconfig:
 // Debian's Prometheus is built without the Kubernetes API. It asks this server, and relabels as it always does.
 func discovery(t *testing.T, kubeconfig []byte) (url string) {
 	t.Helper()

@@ -32,7 +32,7 @@ type place struct {
 	system, functions string
 }
 
-// usual is the place in which manifests install a system. It can hold one system at a time: its
+// usual is the place where manifests install a system. It can hold one system at a time: its
 // user holds the lock.
 var (
 	usual      = place{system: "porch-system", functions: "porch-fn-system"}

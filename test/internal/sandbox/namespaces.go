@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Metadata is the link-local address at which clouds serve credentials. The sandbox's loopback device has it.
+// Metadata is the link-local address where clouds serve credentials. The sandbox's loopback device has it.
 const Metadata = "169.254.169.254"
 
 // Possible reports whether this process may create namespaces, which requires root.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Annotations in which old SDKs store the file of a resource, and its index in the file.
+// Annotations of old SDKs with the file of a resource, and its index in the file.
 const (
 	legacyPath  = "config.kubernetes.io/path"
 	legacyIndex = "config.kubernetes.io/index"
@@ -131,7 +131,7 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll appends the configured value to the label "seen" of each resource, which lists the functions that ran.
+// labelAll appends the configured value to the label "seen" of each resource. The label lists the functions that ran.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
@@ -225,7 +225,7 @@ func moveItem(l *list) error {
 	return nil
 }
 
-// quoteValues double-quotes all strings, as functions in other languages may, to compare how fnctl and kpt format.
+// quoteValues double-quotes all strings, as functions in other languages may, to compare the formats of fnctl and kpt.
 func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())
@@ -252,7 +252,7 @@ const warnings = `
   tags: {rule: x}
 `
 
-// spoilOutput adds a resource without a name, which makes the output invalid.
+// spoilOutput adds a resource without a name, to make the output invalid.
 func spoilOutput(l *list) error {
 	l.items = append(l.items, yaml.MustParse("apiVersion: v1\nkind: Secret\n"))
 	return nil

@@ -17,7 +17,7 @@ const functionPrefix = "function:"
 // itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns the command line and the environment with which a wrapper server must execute itself again. A
+// Isolate returns the command line and the environment for a wrapper server that must execute itself again. A
 // container's environment contains variables of the image, and these must not affect Go's runtime in the server
 // (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). So the new environment contains only the variables
 // that --environment lists, which the pod sets, and all variables with functionPrefix, for the function. If the
@@ -37,7 +37,7 @@ func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	return slices.Insert(slices.Clone(argv), 1, isolated), env, true
 }
 
-// podVariables returns the names in the argument --environment=NAME,…, which are the variables that the pod sets.
+// podVariables returns the names in the argument --environment=NAME,…: the variables that the pod sets.
 func podVariables(args []string) []string {
 	for _, arg := range args {
 		if arg == "--" {

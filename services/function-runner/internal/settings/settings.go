@@ -20,7 +20,7 @@ import (
 )
 
 type (
-	// Gateway, like PodManager and ImageResolver, is an alias, because a struct cannot embed several types called
+	// Gateway is an alias, as are PodManager and ImageResolver, because a struct cannot embed several types called
 	// Config. The fields of embedded structs need no prefix in environment variables, so that a single variable sets
 	// the same setting of several services.
 	Gateway = gateway.Config

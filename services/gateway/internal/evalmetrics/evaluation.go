@@ -121,7 +121,7 @@ func (e *Evaluation) On(leased Leased) {
 	}
 }
 
-// Began returns the time at which the evaluation began.
+// Began returns the time when the evaluation began.
 func (e *Evaluation) Began() time.Time { return e.began }
 
 // Steps returns the phases of the evaluation so far, in order.

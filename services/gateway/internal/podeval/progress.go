@@ -27,7 +27,7 @@ type progress struct {
 	measured *evalmetrics.Evaluation
 	last     *lease.Waiting // nil before the first report
 	phase    trace.Span     // child span of the phase in last, or nil
-	since    time.Time      // time at which the phase in last began
+	since    time.Time      // time when the phase in last began
 	// unanswered is the time before the first report of a pod-manager. spent contains the durations of the phases
 	// after that report.
 	unanswered time.Duration

@@ -55,7 +55,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}, nil
 }
 
-// certificates are the paths at which Go programs look for certificate authorities. Functions with network access
+// certificates are the paths where Go programs look for certificate authorities. Functions with network access
 // may read them.
 var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
 

@@ -102,7 +102,7 @@ func (v view) Expires(p *podmanagerv1.Pod) string {
 	return phase.Short(p.GetReclaimTime().AsTime().Sub(v.Now))
 }
 
-// endTime returns the time at which an evaluation ended.
+// endTime returns the time when an evaluation ended.
 func endTime(e *gatewayv1.Evaluation) time.Time {
 	return e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
 }

@@ -79,7 +79,7 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// helperKey identifies a cached answer: the name of a credential helper, and the registry for which it was queried.
+// helperKey identifies a cached answer: the names of a credential helper and of the queried registry.
 type helperKey struct{ helper, server string }
 
 func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
-// hubServer is the name by which docker's configuration files refer to docker.io.
+// hubServer is the name of docker.io in docker's configuration files.
 const hubServer = "https://index.docker.io/v1/"
 
 // dockerConfig contains the credentials and the names of credential helpers in a docker configuration file.

@@ -28,7 +28,7 @@ const linger = 5 * time.Minute
 // pullFunc pulls an image. It reports its progress to p, from which all waiting callers read it.
 type pullFunc func(ctx context.Context, p *flight) error
 
-// flight is a running pull of an image, which all callers that need the image share.
+// flight is a running pull of an image. All callers that need the image share it.
 type flight struct {
 	waiters  int
 	cancel   context.CancelFunc
@@ -42,7 +42,7 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join waits for the pull of an image, which it starts if necessary. It calls phase whenever the progress changes.
+// join starts the pull of an image if necessary, and waits for it. It calls phase whenever the progress changes.
 func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {

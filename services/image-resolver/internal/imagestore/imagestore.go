@@ -13,7 +13,7 @@
 //	stages/NAME             temporary directory of an image that is being pulled or removed
 //	stages/NAME.lock        lock file of the temporary directory, locked while a process uses the directory
 //
-// The locks are flock(2) locks, which the kernel releases when a process exits. The temporary directories of a killed
+// The locks are flock(2) locks. The kernel releases them when a process exits. The temporary directories of a killed
 // process are therefore unlocked. The next process that opens the store removes them.
 package imagestore
 

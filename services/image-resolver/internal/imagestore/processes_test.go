@@ -112,7 +112,7 @@ func TestProcessesPullAndPruneAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestStagesBesideSweeps: what begins at the moment at which another process looks for what was left
+// TestStagesBesideSweeps: what begins at the moment when another process looks for what was left
 // behind is not taken for that.
 func TestStagesBesideSweeps(t *testing.T) {
 	source, dir := &images{dir: t.TempDir()}, t.TempDir()

@@ -51,7 +51,7 @@ type pullSlots struct {
 	all *semaphore.Weighted
 
 	mu sync.Mutex
-	// byRegistry contains a semaphore for each registry from which an image was pulled.
+	// byRegistry contains a semaphore for each registry of a pulled image.
 	byRegistry map[string]*semaphore.Weighted
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// lockSuffix is the suffix of the lock file of a stage, which is a temporary directory.
+// lockSuffix is the suffix of the lock file of a stage (a temporary directory).
 const lockSuffix = ".lock"
 
 // stage is a temporary directory in the store. New entries are renamed from a stage to their final path, and images

@@ -157,7 +157,7 @@ func speaksPlain(err error) bool {
 	return record || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// unreachableError is the error of a request without a complete answer, which callers may retry later.
+// unreachableError is the error of a request without a complete answer. Callers may retry the request later.
 type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }
@@ -167,7 +167,7 @@ func isUnreachable(err error) bool {
 	return ok
 }
 
-// wrapUnreachable returns a connection error as an unreachableError, which callers may retry. It returns TLS errors
+// wrapUnreachable returns a connection error as an unreachableError, so that callers may retry. It returns TLS errors
 // unchanged, because a retry would fail again.
 func wrapUnreachable(err error) error {
 	if isDistrust(err) || speaksPlain(err) {

@@ -19,13 +19,13 @@ import (
 
 const (
 	// tokenTimeout bounds the wait for an answer of a token server. It is shorter than the timeouts of callers, so
-	// that they receive an error which names the slow token server.
+	// that they receive an error that names the slow token server.
 	tokenTimeout = 8 * time.Second
 	// maxToken is the maximum number of bytes that we read from the answer of a token server.
 	maxToken     = 64 << 10
 	schemeHTTPS  = "https"
 	schemeBearer = "bearer"
-	// clientID is the name by which this client identifies itself to token servers.
+	// clientID is this client's name for token servers.
 	clientID = "function-runner"
 )
 
@@ -172,7 +172,7 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 	return token, err
 }
 
-// tokenScopes returns the scopes for which a token is requested. The scope that the registry requires is first,
+// tokenScopes returns the scopes of a requested token. The scope that the registry requires is first,
 // because some token servers read only the first scope. The scope in an answer to a ping is ignored as a placeholder.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)

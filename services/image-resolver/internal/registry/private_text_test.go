@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
 
-// failing is a network in which each connection leads to an address and fails.
+// failing is a network where each connection leads to an address and fails.
 type failing struct {
 	address string
 	err     error

@@ -38,7 +38,7 @@ type Config struct {
 	// Transport sends requests, with the certificates and the proxy for the host of each request.
 	Transport   http.RoundTripper
 	Credentials Credentials
-	// Insecure lists the registries for which plain HTTP is permitted, as host or host:port.
+	// Insecure lists the registries with permission for plain HTTP, as host or host:port.
 	Insecure []string
 	// Local lists further registries that may be at local addresses. The registries in Insecure and the mirrors may
 	// always be at local addresses.
@@ -164,7 +164,7 @@ func (c *Client) sourcesOf(repository string) []string {
 	return append(all, repository)
 }
 
-// useSource calls use with a session for a single source, which is a mirror or the registry itself. A mirror may
+// useSource calls use with a session for a single source (a mirror or the registry itself). A mirror may
 // use half of the remaining time, so that time is left for the next source.
 func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,

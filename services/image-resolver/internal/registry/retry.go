@@ -28,7 +28,7 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// transient contains the HTTP statuses after which a request is retried.
+// transient contains the HTTP statuses that cause a retry of the request.
 var transient = []int{
 	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,

@@ -28,7 +28,7 @@ type Session struct {
 	guard   *guard
 	retrier *retrier
 	http    *http.Client
-	// scheme is the URL scheme by which the registry answered the ping, https or http. It is empty before the answer.
+	// scheme is the URL scheme of the registry's answer to the ping, https or http. It is empty before the answer.
 	scheme string
 	// headers contains the Authorization headers of requests, by the host of the request.
 	headers map[string]string

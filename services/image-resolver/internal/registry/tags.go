@@ -22,7 +22,7 @@ const (
 	// commit, and a hostile registry may send any number of tags.
 	maxTags = 50_000
 	// maxTagBytes is the maximum total length of the tags in a list. It suffices for maxTags tags of image signatures,
-	// which are the longest tags in use.
+	// the longest tags in use.
 	maxTagBytes = 4 << 20
 	// maxPages is the maximum number of pages of a list of tags, because a registry may send empty pages without end.
 	maxPages = 1000

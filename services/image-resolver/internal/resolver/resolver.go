@@ -31,7 +31,7 @@ import (
 type Config struct {
 	// DefaultPrefix is prepended to image names without a slash.
 	DefaultPrefix string
-	// Platforms are the platforms from which an image is chosen if a request names no platform.
+	// Platforms are the candidates for the image's platform if a request names no platform.
 	Platforms oci.Platforms
 	Registry  *registry.Client
 	// MaxBytes bounds the cache.
@@ -49,7 +49,7 @@ const (
 	maxFetches = 10_000
 	// staleWait is the time to wait for a registry before an expired answer from the cache is used instead.
 	staleWait = 2 * time.Second
-	// keepFor is the time for which a tag is refreshed in the background after its last request, so that a cold start
+	// keepFor is how long a tag is refreshed in the background after its last request, so that a cold start
 	// of a function within this time need not wait for the registry.
 	keepFor = time.Hour
 	// maxKept is the maximum number of tags and lists of tags that are refreshed in the background. Each of them costs

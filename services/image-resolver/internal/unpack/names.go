@@ -172,7 +172,7 @@ type walk struct {
 	at   string // path of the last directory
 }
 
-// dir returns the directory in which the walk is now.
+// dir returns the directory where the walk is now.
 func (w *walk) dir() *os.Root {
 	if len(w.open) == 0 {
 		return w.root

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Names of whiteouts, which are entries by which a layer hides entries of lower layers.
+// Names of whiteouts: entries of a layer that hide entries of lower layers.
 const (
 	whiteoutPrefix = ".wh."
 	opaque         = ".wh..wh..opq"
@@ -88,7 +88,7 @@ func (t *Tree) clearLower(dir string) error {
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
-	// cleared contains the directories from which all entries of lower layers were removed.
+	// cleared contains the directories without entries of lower layers.
 	cleared map[uint64]struct{}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cacheconfig parses the pod cache configuration, which is the file pod-cache-config.yaml, and reloads it
+// Package cacheconfig parses the pod cache configuration (the file pod-cache-config.yaml), and reloads it
 // after changes. The file lists functions whose pods are created at the start, and their settings. It has one of
 // two formats: a map from image to time to live, or a list of objects with more settings.
 package cacheconfig
@@ -82,7 +82,7 @@ type reader struct {
 	problems []error
 }
 
-// readMap parses the short format of the file, which is a map from image to time to live.
+// readMap parses the short format of the file (a map from image to time to live).
 func (r *reader) readMap(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, value := root.Content[i], resolveAlias(root.Content[i+1])

@@ -75,7 +75,7 @@ type Cluster struct {
 	extensions sync.Map
 }
 
-// byID names the informer's index of pods by id, which is the value of a pod's id label and its Service's name.
+// byID names the informer's index of pods by id (the value of a pod's id label and its Service's name).
 const byID = "id"
 
 // New returns a Cluster. It sends no requests before [Cluster.Run].

@@ -26,7 +26,7 @@ func slimObject(object any) (any, error) {
 	return object, nil
 }
 
-// slimMeta removes the managed fields, which are a large part of an object, and other unused metadata.
+// slimMeta removes the managed fields (a large part of an object), and other unused metadata.
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,

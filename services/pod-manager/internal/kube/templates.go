@@ -74,7 +74,7 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	return t, nil
 }
 
-// namespaceFile is the file in which Kubernetes stores the namespace of this program's own pod.
+// namespaceFile is the file where Kubernetes stores the namespace of this program's own pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // OwnNamespace returns the namespace of this program's own pod.

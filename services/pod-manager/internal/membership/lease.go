@@ -16,7 +16,7 @@ const (
 	// labelMember is the label of the Lease objects that belong to replicas of the pod-manager.
 	labelMember = "krm-function-runner.github.io/pod-manager"
 	memberValue = "member"
-	// annotationAddress contains the address at which gateways reach the replica.
+	// annotationAddress contains the address where gateways reach the replica.
 	annotationAddress = "krm-function-runner.github.io/address"
 	// annotationStoodDown contains the reason that the replica owns no functions. It is empty if the replica may own
 	// functions.

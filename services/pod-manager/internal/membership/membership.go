@@ -45,7 +45,7 @@ type Config struct {
 	Leases coordinationv1client.LeaseInterface
 	// Replica is this replica's name, a unique DNS label.
 	Replica string
-	// Address is the address at which gateways reach this replica, as host:port. It is empty if gateways cannot reach
+	// Address is the address where gateways reach this replica, as host:port. It is empty if gateways cannot reach
 	// it.
 	Address string
 	// Starting is the reason that this replica owns no functions during its start, as long as other replicas can own

@@ -21,7 +21,7 @@ const (
 type Member struct {
 	// Name is the name of the replica. The name of its Lease is this name with a prefix.
 	Name string
-	// Address is the address at which gateways reach the replica, as host:port. It is empty if gateways cannot reach
+	// Address is the address where gateways reach the replica, as host:port. It is empty if gateways cannot reach
 	// it.
 	Address string
 	// StoodDown is the reason that the replica owns no functions. It is empty if the replica owns functions.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podname names function pods and their Services. A name is not random, but derived from the function and
-// the slot, which is the pod's number among the function's pods. So if two replicas of the pod-manager create the
+// the slot (the pod's number among the function's pods). So if two replicas of the pod-manager create the
 // pod in the same slot concurrently, the second replica finds the first replica's pod.
 package podname
 

@@ -56,7 +56,7 @@ func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	return problems
 }
 
-// checkService returns an error if a user's Service lacks the port at which callers reach function pods.
+// checkService returns an error if a user's Service lacks the port where callers reach function pods.
 func checkService(service *corev1.Service) error {
 	var ports []string
 	for _, port := range service.Spec.Ports {

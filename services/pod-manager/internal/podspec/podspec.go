@@ -34,7 +34,7 @@ const (
 	AnnotationReference = "krm-function-runner.github.io/image-reference"
 	// AnnotationDigest is the image's digest.
 	AnnotationDigest = "krm-function-runner.github.io/image-digest"
-	// AnnotationSlot is the annotation with the slot, which is the pod's number among the function's pods, starting at
+	// AnnotationSlot is the annotation with the slot (the pod's number among the function's pods), starting at
 	// 1.
 	AnnotationSlot = "krm-function-runner.github.io/slot"
 	// AnnotationSafeToEvict is the annotation that lets the cluster autoscaler remove nodes with function pods. The
@@ -43,7 +43,7 @@ const (
 )
 
 const (
-	// Port is the port at which wrapper servers listen in pods, and the port of the pods' Services.
+	// Port is the port where wrapper servers listen in pods, and the port of the pods' Services.
 	Port = 9446
 	// ContainerName is the name of the container that runs the function.
 	ContainerName = "function"

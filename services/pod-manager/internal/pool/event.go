@@ -190,7 +190,7 @@ type Tick struct{}
 type Owner struct {
 	// Mine is true if this replica is the owner.
 	Mine bool
-	// Address is the address at which gateways reach the owner, if another replica is the owner. It is empty if the
+	// Address is the address where gateways reach the owner, if another replica is the owner. It is empty if the
 	// address is unknown.
 	Address string
 	// Alone is true if this replica does not coordinate with other replicas (no membership). Other replicas may own

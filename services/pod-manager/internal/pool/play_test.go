@@ -47,7 +47,7 @@ type player struct {
 	planned map[string]time.Time // when pods may be collected, as their creator wrote
 }
 
-// continued are the places at which a line of a dialogue goes on in the next one.
+// continued are the places where a line of a dialogue goes on in the next one.
 var continued = regexp.MustCompile(`(=>|;)\n\s*`)
 
 func play(t *testing.T, tests []behaviour) {

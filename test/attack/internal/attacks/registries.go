@@ -19,7 +19,7 @@ import (
 )
 
 // innerRegistries requests images from registries whose addresses are internal: ports on the server's loopback, and
-// the metadata address at which clouds serve credentials. The program must not connect to these addresses.
+// the metadata address where clouds serve credentials. The program must not connect to these addresses.
 var innerRegistries = Attack{
 	Name:     "registries inside",
 	Programs: []string{system.FunctionRunner, system.ImageResolver},

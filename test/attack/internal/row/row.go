@@ -81,10 +81,10 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 	return row, ctx.Err()
 }
 
-// moments are the times at which the measurements before, during and after an attack begin or end.
+// moments are the times when the measurements before, during and after an attack begin or end.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack and records the program's memory before and after it. It returns the times at which the
+// watchAttack runs the attack and records the program's memory before and after it. It returns the times when the
 // measurements began and ended.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()

@@ -178,7 +178,7 @@ func (p *Program) Stop() error {
 	return p.group.Remove()
 }
 
-// firstPort is the lowest port on which programs listen. It is below the ephemeral ports because an outgoing
+// firstPort is the lowest port where programs listen. It is below the ephemeral ports because an outgoing
 // connection could occupy an ephemeral port before a program listens on it.
 const firstPort = 20000
 

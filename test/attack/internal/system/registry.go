@@ -49,7 +49,7 @@ func (s *System) startRegistry() error {
 	return nil
 }
 
-// newRegistry returns the handler of a registry in which every tag of every repository is the same image.
+// newRegistry returns the handler of a registry where every tag of every repository is the same image.
 func newRegistry() http.Handler {
 	const (
 		configType   = "application/vnd.oci.image.config.v1+json"

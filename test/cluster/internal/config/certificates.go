@@ -70,7 +70,7 @@ func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 // aggregator is the user name in the client certificate with which kube-apiserver calls aggregated API servers.
 const aggregator = "front-proxy-client"
 
-// apiHosts returns all host names and addresses at which programs reach kube-apiserver.
+// apiHosts returns all host names and addresses where programs reach kube-apiserver.
 func apiHosts() []string {
 	return []string{
 		layout.NodeAddress, layout.ServiceAddress, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default",

@@ -79,7 +79,7 @@ func (l Layout) PKI(file string) string { return l.Path("pki", file) }
 // Config returns the path of a configuration file of a component.
 func (l Layout) Config(file string) string { return l.Path("config", file) }
 
-// Storage returns the directory in which a registry stores images.
+// Storage returns the directory where a registry stores images.
 func (l Layout) Storage(registry string) string { return l.Path("registries", registry) }
 
 // Cgroup returns the name of the parent of all the cluster's control groups, relative to each hierarchy's root.

@@ -13,7 +13,7 @@ import (
 // must be copied because the registry changes them.
 const linked = 64 << 10
 
-// uploads is the name of the directory in which registries store unfinished uploads.
+// uploads is the name of the directory where registries store unfinished uploads.
 const uploads = "_uploads"
 
 // copyTree copies the files of a registry's directory to another directory, except for unfinished uploads.

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Process is a process in a pod. Its ID is valid in the cluster's PID namespace, in which the tests run.
+// Process is a process in a pod. Its ID is valid in the cluster's PID namespace where the tests run.
 type Process struct {
 	PID     int
 	Program string // the first word of its command line
