@@ -86,7 +86,7 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the base image where ko builds the program's image. It contains the user and the symbolic
+// Base describes the base image of the program's image. It contains the user and the symbolic
 // links, but not the program.
 func (p Program) Base() image.Spec {
 	files := []image.File{

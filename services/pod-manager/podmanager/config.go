@@ -95,7 +95,7 @@ type Config struct {
 	TTL time.Duration `default:"30m"`
 	// ScanInterval is the interval of garbage collection.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`
-	// UnscheduledTimeout limits the time of a pod without a node where an autoscaler may add one, until callers
+	// UnscheduledTimeout limits the time of a pod without a node, in which an autoscaler may add one, until callers
 	// get `Unavailable` with the reason.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
 	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started. It is
