@@ -98,8 +98,8 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 	})
 }
 
-// wordEarlyDeadline replaces Connect's error for a request whose deadline passed before its evaluation began.
-// Connect's error has only the text of ctx's error and does not name the function.
+// wordEarlyDeadline returns a better error for a request whose deadline passed before its evaluation began. The error
+// err of the Connect library says only "context deadline exceeded"; the new error also names the function.
 func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
 	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
 	given, ok := errors.AsType[*connect.Error](err)

@@ -34,9 +34,9 @@ func (i *Identity) Server() *tls.Config {
 	}
 }
 
-// ClientOfSibling returns the TLS configuration for connections to another service of this installation: the server
-// whose ID has this program's trust domain and the given path, such as "pod-manager". It returns nil if the
-// Identity is nil.
+// ClientOfSibling returns the TLS configuration for connections to another service of this installation. It accepts
+// only a server whose ID has this program's trust domain and the given path, such as "pod-manager". It returns nil if
+// the Identity is nil.
 func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	if i == nil {
 		return nil

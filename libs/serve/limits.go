@@ -103,9 +103,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns which of the connections conns and best should be evicted first, or nil if all of them have
-// running requests. Connections that never served a request come first. Then come connections of the address with
-// the most connections. Among these, the longest idle connection comes first.
+// idlest returns the connection that should be closed first: best, or a connection in conns. It returns nil if all of
+// them have running requests. Connections that never served a request come first. Then come connections of the
+// address with the most connections. Among these, the longest idle connection comes first.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {

@@ -9,7 +9,8 @@ type panel struct {
 	queries                  []query
 }
 
-// stat is a number whose colour shows its state. Its queries have the same placeholders as the queries of a panel.
+// stat is a panel with a single number. The number's colour changes at the values in steps. The queries may contain
+// the same placeholders as the queries of [panel].
 type stat struct {
 	title, description, unit string
 	queries                  []query

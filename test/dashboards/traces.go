@@ -2,8 +2,8 @@
 
 package main
 
-// Selectors of spans (TraceQL) and log lines (LogQL) by a dashboard's variables. The pattern for images allows a
-// registry and a digest, because spans contain full image names and TraceQL matches whole values.
+// These selectors choose spans (in TraceQL) and log lines (in LogQL) by the dashboard's variables $namespace and
+// $function. Spans contain full image names, so the pattern permits a registry before and a digest after $function.
 const (
 	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
 		` && name="fn.evaluate" && span.container.image.name=~"(.*/)?($function)(@.*)?"`

@@ -48,7 +48,8 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d callers", l.Callers)
 }
 
-// Plan describes a measurement: all targets evaluate each input with each load, and are compared with the first.
+// Plan describes a measurement. All targets evaluate each input with each load. The other targets are then compared
+// with the first target.
 type Plan struct {
 	Targets []Target
 	Inputs  []Input

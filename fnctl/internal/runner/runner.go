@@ -33,7 +33,7 @@ type Runner interface {
 	Close() error
 }
 
-// Launcher is a method that starts sandboxes, such as bubblewrap, and the result of its trial on this machine.
+// Launcher describes whether a program that starts sandboxes, such as bubblewrap, works on this machine.
 type Launcher struct {
 	Name string `json:"name"`
 	// Problem is the reason for a failed trial. It is empty if the launcher works.

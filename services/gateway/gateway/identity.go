@@ -22,7 +22,8 @@ const defaultCallers = "spiffe://function-runner/callers/*"
 // off is the value of Config.Address that disables the port without TLS.
 const off = "off"
 
-// checkIdentities adds an error to checks for each invalid setting of the port with TLS and of its callers.
+// checkIdentities checks the settings of the TLS port and of its permitted callers. It adds an error to checks for each
+// invalid setting.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})

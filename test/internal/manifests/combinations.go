@@ -92,7 +92,8 @@ func Documented(t testing.TB, root string) map[string]string {
 	return dirs
 }
 
-// ownOverlay writes an overlay into a copy of the directory deploy, and returns the overlay's directory.
+// ownOverlay copies the directory deploy, adds a kustomize overlay with the given content to the copy, as a user would,
+// and returns the overlay's directory.
 func ownOverlay(t testing.TB, root, content string) string {
 	t.Helper()
 	overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")

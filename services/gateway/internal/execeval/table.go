@@ -28,7 +28,7 @@ type table struct {
 	prefork map[string]int
 	// maxTime maps a binary to its own time limit. It does not contain binaries without a time limit of their own.
 	maxTime map[string]time.Duration
-	// tags maps a repository to those exact tags that are mapped to a binary.
+	// tags contains, for each repository, the tags for which the file names a binary. Version constraints are not tags.
 	tags map[string][]string
 	// repeated are images that occur in several entries of the configuration file. unknown are the names of its
 	// unknown fields. Both are logged as warnings.

@@ -63,8 +63,8 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	return r.selectHighestTag(ctx, image, name, wanted)
 }
 
-// selectHighestTag returns name with the highest tag that satisfies wanted, from the first source with such a tag. It
-// returns an error of a source only if no source contains such a tag.
+// selectHighestTag asks the sources of tags in order, until a source has tags that satisfy the constraint wanted. It
+// returns name with the highest of these tags. It returns a source's error only if no source has such a tag.
 func (r Resolver) selectHighestTag(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {

@@ -52,9 +52,9 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return found
 }
 
-// isPodService reports whether this program or Porch's function runner created a Service for a single pod. The name
-// of such a Service equals the id in its selector. Other Services with the label, such as a user's Service for all
-// pods of a function, must not be deleted.
+// isPodService reports whether this program or Porch's function runner created the Service s for a single pod. Such a
+// Service is named like the pod's id, which its label and its selector contain. Other Services with this label, such
+// as a user's Service for all pods of a function, must not be deleted.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

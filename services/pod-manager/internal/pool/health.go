@@ -238,8 +238,9 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt to create a pod. It does not count a pod that was ready, if a new
-// pod may work. If several pods are lost together, only one of them counts.
+// countLoss counts a lost pod as a failed attempt to create a pod. A pod that was ready does
+// not count unless it is broken, because a new pod may work. If several pods are lost together, only one of them
+// counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
