@@ -56,7 +56,7 @@ func TestWithoutRightsEachOwnsAll(t *testing.T) {
 		if n := strings.Count(a.log.String(), "Lease not renewed"); n != 1 {
 			t.Errorf("the log has the lack of rights %d times:\n%s", n, a.log.String())
 		}
-		if reads, lists := server.Requests("get leases"), server.Requests("list leases"); reads > 30 || lists > 0 {
+		if reads, lists := server.Requests("get leases"), server.Requests("list leases"); reads > 40 || lists > 0 {
 			t.Errorf("%d reads and %d lists without rights in five hours, want few and none", reads, lists)
 		}
 		a.link.Forbid("leases", false)

@@ -29,10 +29,9 @@ const (
 	renewInterval = 3 * time.Second
 	// retryInterval is the delay before the next renewal after a failed request.
 	retryInterval = time.Second
-	// rightsInterval is the delay before the next cycle when the rights on Leases are missing. It doubles with each
-	// cycle up to maxRightsInterval. It is short at first, because an API server that has just started refuses
-	// requests that it allows later.
-	rightsInterval    = 15 * time.Second
+	// maxRightsInterval is the maximum delay before the next cycle when the rights on Leases are missing. The delay
+	// begins with retryInterval, because an API server that has just started refuses requests that it allows later, and
+	// doubles with each cycle.
 	maxRightsInterval = 15 * time.Minute
 	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
 	minPause = 100 * time.Millisecond
@@ -145,7 +144,7 @@ func (k *Keeper) delayAfter(err error) time.Duration {
 		return renewInterval
 	}
 	k.denied++
-	return min(rightsInterval<<min(k.denied-1, 10), maxRightsInterval)
+	return min(retryInterval<<min(k.denied-1, 10), maxRightsInterval)
 }
 
 // logFailure logs the first of consecutive failures to renew or list Leases, and the first success after them.

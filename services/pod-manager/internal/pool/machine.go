@@ -319,10 +319,12 @@ func (e CreateFailed) applyTo(m *Machine) {
 	if e.Problem.Kind == Held && !m.config.InProcess {
 		e.Problem.Kind = Lost // after some attempts, gateways get the reason and can ask again, whereas other callers wait
 	}
+	// Another replica may reach the Kubernetes API. If there is none, callers get the reason after some attempts.
+	e.Problem.Unreachable = e.Problem.Unreachable && !m.config.InProcess &&
+		(m.ownership.replicas > 1 || !p.pool.owner.Mine)
 	p.pool.countFailure(s, e.Problem)
-	others := m.ownership.replicas > 1 || !p.pool.owner.Mine
-	if e.Problem.Unreachable && others && !m.config.InProcess {
-		m.leases.rejectAll(s, p.pool, e.Problem, 0) // another replica may reach the Kubernetes API
+	if e.Problem.Unreachable {
+		m.leases.rejectAll(s, p.pool, e.Problem, 0)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -245,7 +246,7 @@ func TestUnreachableAPI(t *testing.T) {
 							Name: a.Name, Problem: pool.Problem{Kind: pool.Held, Reason: "timeout", Unreachable: true},
 						})
 					case pool.Reject:
-						if inProcess || !a.Elsewhere {
+						if inProcess || a.Elsewhere == (name == "gateways of the only replica") || a.Class != fault.Unavailable {
 							t.Fatalf("the caller gets %+v", a)
 						}
 						return
