@@ -75,7 +75,7 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	defer cancel()
 	value, err := l.query(limited, key)
 	class := fault.Of(err)
-	if err == nil || ctx.Err() != nil || class != fault.Unavailable && class != fault.DeadlineExceeded {
+	if err == nil || ctx.Err() != nil || (class != fault.Unavailable && class != fault.DeadlineExceeded) {
 		return value, err
 	}
 	l.mu.Lock()
