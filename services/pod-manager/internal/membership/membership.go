@@ -22,6 +22,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
@@ -29,9 +31,8 @@ const (
 	renewInterval = 3 * time.Second
 	// retryInterval is the delay before the next renewal after a failed request.
 	retryInterval = time.Second
-	// maxRightsInterval is the maximum delay before the next cycle when the rights on Leases are missing. The delay
-	// begins with retryInterval, because an API server that has just started refuses requests that it allows later, and
-	// doubles with each cycle.
+	// maxRightsInterval is the maximum delay before the next renewal when the rights on Leases are missing. The first
+	// delay is retryInterval, because an API server that has just started refuses requests that it allows later.
 	maxRightsInterval = 15 * time.Minute
 	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
 	minPause = 100 * time.Millisecond
@@ -66,7 +67,7 @@ type Keeper struct {
 	joined chan struct{}
 	last   *coordinationv1.Lease // last version written by this replica, used by Run only
 	failed bool                  // true if the last cycle failed, used by Run only
-	denied int                   // consecutive cycles that were denied the rights on Leases, used by Run only
+	denied retry.Backoff         // delays while the rights on Leases are missing, used by Run only
 
 	mu        sync.Mutex
 	me        Member
@@ -83,7 +84,7 @@ func New(config Config) (*Keeper, error) {
 	k := &Keeper{
 		config: config, wake: make(chan struct{}, 1), joined: make(chan struct{}),
 		me:       Member{Name: config.Replica, Address: config.Address, StoodDown: config.Starting},
-		starting: config.Starting,
+		starting: config.Starting, denied: retry.Backoff{First: retryInterval, Max: maxRightsInterval},
 	}
 	return k, k.registerMetrics(config.Meter)
 }
@@ -136,15 +137,14 @@ func (k *Keeper) renewAndList(ctx context.Context) error {
 
 // delayAfter returns the delay until the next cycle. err is the error of the last cycle.
 func (k *Keeper) delayAfter(err error) time.Duration {
-	if !apierrors.IsForbidden(err) {
-		k.denied = 0
-		if err != nil {
-			return retryInterval
-		}
-		return renewInterval
+	if apierrors.IsForbidden(err) {
+		return k.denied.Next()
 	}
-	k.denied++
-	return min(retryInterval<<min(k.denied-1, 10), maxRightsInterval)
+	k.denied.Reset()
+	if err != nil {
+		return retryInterval
+	}
+	return renewInterval
 }
 
 // logFailure logs the first of consecutive failures to renew or list Leases, and the first success after them.
