@@ -15,8 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Names of the runtimes in the setting DisableRuntimes. Each runtime is the evaluator of that name: it runs
-// functions as local binaries, in sandboxes or in pods.
+// Names of runtimes, for Config.DisableRuntimes: functions run as local binaries (exec), in sandboxes or in pods.
 const (
 	RuntimeExec    = "exec"
 	RuntimeSandbox = "sandbox"

@@ -18,8 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// Services are the other services that the gateway calls. A service is a client of a remote service, or runs in the
-// gateway's process.
+// Services are the services that the gateway calls: clients of remote services, or services in the same process.
 type Services struct {
 	// ImageResolver resolves image names to digests, and lists tags of registries. If it is nil, a version constraint
 	// such as ">=1.2" matches only tags of images that are mapped to local binaries.

@@ -39,7 +39,7 @@ import (
 // maximum, so that many successes do not suppress the lines of failures.
 const maxLogRate = 10
 
-// New returns a gateway: its ports and its background tasks. A program may contain further components.
+// New returns a gateway: its ports and its background tasks. The program may run other components too.
 func New(cfg Config, services Services, frame servermain.Frame) (serve.Component, error) {
 	component, err := newComponent(cfg, services, frame)
 	if err != nil {

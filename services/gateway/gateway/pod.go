@@ -55,7 +55,7 @@ func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame
 	}
 }
 
-// readOnly restricts a lease.Manager: callers of the gateway can list pools of function pods, but get no leases.
+// readOnly restricts a pod-manager: callers of the gateway can list function pods, but cannot lease them.
 type readOnly struct{ lease.Manager }
 
 // Lease rejects all requests: a lease permits direct calls to a pod, and callers may only evaluate functions.

@@ -24,8 +24,8 @@ type SandboxConfig struct {
 	// Launcher selects the program that starts sandboxes, such as bubblewrap. It is the value of the setting
 	// FNR_SANDBOX. If it is empty, functions do not run in sandboxes.
 	Launcher string
-	// Required is true if the program must not start without sandboxes: with FNR_SANDBOX=auto, at least one launcher
-	// must then work. If Required is false, the program runs without sandboxes if no launcher works.
+	// Required is true if the program must not start when FNR_SANDBOX=auto finds no launcher that works. If Required
+	// is false, the program then runs without sandboxes.
 	Required bool
 	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the number of processes of a sandbox.
 	// If this program runs as root, all bubblewrap sandboxes of a function share the limit MaxProcesses.

@@ -19,8 +19,7 @@ import (
 const (
 	// maxStatusRequestBytes limits requests for the gateway's status. All valid requests are smaller.
 	maxStatusRequestBytes = 4 << 10
-	// maxStatusResponseBytes limits responses about the gateway's status. Even all evaluations that a gateway
-	// remembers together need less.
+	// maxStatusResponseBytes limits responses about the gateway's status. A list of all evaluations is smaller.
 	maxStatusResponseBytes = 8 << 20
 )
 

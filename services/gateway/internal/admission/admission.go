@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package admission limits the numbers of running and of queued evaluations, and shares both fairly between
-// functions and between callers. An evaluation needs a slot to run, and gets every free slot at once. The following
-// rules apply while all slots are used:
+// functions and between callers. An evaluation needs a slot to run. While all slots are used, these rules apply:
 //
-//   - A function without running evaluations may start an evaluation in a small reserve of additional
-//     slots. Callers without running evaluations have a second reserve, so that a caller with many
-//     functions, or a function with many callers, exhausts only one reserve.
-//   - A slot that becomes free is given to the queued request whose function and caller run the
-//     fewest evaluations, in order of arrival among equals. Every fourth slot is given to the oldest
-//     request, so that each request is served eventually.
-//   - If the queue is full, a request of a function and caller with fewer queued requests replaces
-//     the newest request of the function and caller with the most queued requests.
+//   - A function without running evaluations may use a small reserve of additional slots. Callers without running
+//     evaluations have a second reserve, so that a caller with many functions, or a function with many callers,
+//     exhausts only one reserve.
+//   - A free slot is given to the queued request whose function and caller run the fewest evaluations, in order of
+//     arrival among equals. Every fourth slot is given to the oldest request, so that no request waits forever.
+//   - If the queue is full, a request of a function and caller with fewer queued requests replaces the newest
+//     request of the function and caller with the most queued requests.
 package admission
 
 import (
@@ -26,8 +24,8 @@ import (
 type Limits struct {
 	// Concurrent is the maximum number of concurrent evaluations, without the reserve. Values below 1 count as 1.
 	Concurrent int
-	// Reserve is the number of additional slots for functions without running evaluations, and again for callers
-	// without running evaluations. Both can therefore start while long evaluations use all regular slots.
+	// Reserve is the number of additional slots for functions without running evaluations, and of further slots for
+	// callers without running evaluations. Both can therefore start while long evaluations use all regular slots.
 	Reserve int
 	// Queue is the maximum number of requests that wait for a slot. If it is zero or less, a request without a free
 	// slot is rejected at once.
@@ -58,9 +56,9 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire waits until the evaluation may run. Callers must call release after the evaluation. Further calls of
-// release do nothing. If ctx ends before a slot is free, Acquire returns an error with the fault class of ctx.Err.
-// If the queue is full, the error is of class fault.Exhausted and tells the client when to retry.
+// Acquire waits for a slot. Callers must call release after the evaluation. Further calls of release do nothing. If
+// ctx ends before a slot is free, the error has the class of ctx.Err (see package fault). If the queue is full, the
+// error has the class fault.Exhausted, and tells the client when to retry.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, canceled(ctx)
@@ -108,8 +106,8 @@ func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error)
 	}
 }
 
-// startOrQueue returns a slot if an evaluation of the claim may start now. Otherwise it adds a request to the queue
-// and returns the request. It returns an error if the queue is full and no other request must leave the queue.
+// startOrQueue returns a slot if one is free for the claim's function and caller. Otherwise it returns a request in
+// the queue. It returns an error if the queue is full and no other request must leave the queue.
 func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -48,9 +48,9 @@ func (q *queue) removeRequest(r *request) bool {
 	return true
 }
 
-// popNext removes and returns the queued request that starts now. It returns nil if no request may start. If only a
-// reserved slot is free, the oldest request may have to wait while a newer request starts. The oldest request then
-// has precedence for each further slot, until it gets a slot.
+// popNext removes and returns the queued request that gets the next free slot, or nil if no request may start.
+// Every fourth slot is for the oldest request. If the oldest request may not use that slot, because the slot is
+// reserved, older requests have precedence until the oldest request gets a slot.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
 	if next == nil {
@@ -90,9 +90,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes room in a full queue for a new request. added is the request's function and caller. displace
-// removes and returns the newest request of the function and caller with the most queued requests. It returns nil if
-// no function and caller has more queued requests than added would have.
+// displace makes room in a full queue for a new request of the function and caller in the parameter added. It
+// removes and returns the newest request of the function and caller with the most queued requests. It returns nil
+// if no function and caller has more queued requests than those of the new request would have.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

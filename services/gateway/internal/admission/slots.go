@@ -57,7 +57,7 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns a reserve with a free slot that an evaluation of the claim may use, or nil.
+// freeReserve returns the reserve with a free slot that the claim's function or caller may use, or nil.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():
@@ -88,8 +88,8 @@ func (s *slots) takeSlot(claim Claim) *evaluation {
 	return e
 }
 
-// freeSlot frees the slot of an evaluation that has ended. If the evaluation used a regular slot, that slot is
-// given to an evaluation with a reserved slot, so that reserved slots are free again as soon as possible.
+// freeSlot frees the slot of an evaluation that has ended. A regular slot is given at once to an evaluation in a
+// reserved slot, so that reserved slots become free as soon as possible.
 func (s *slots) freeSlot(e *evaluation) {
 	s.running.addCount(e.claim, -1)
 	if e.reserve == nil {
@@ -102,8 +102,8 @@ func (s *slots) freeSlot(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation that uses a reserved slot, from the reserve with more used slots. It returns nil
-// if no reserved slot is used.
+// inReserve returns an evaluation that uses a reserved slot, or nil if there is none. It prefers the reserve, for
+// functions or for callers, with more used slots.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

@@ -134,15 +134,15 @@ func showCache(ctx context.Context, outcome string) {
 	}
 }
 
-// droppedError is the error of an evaluation whose function succeeded, but whose answer the gateway dropped,
-// because the client left or does not read its other answers.
+// droppedError is the error of an evaluation whose function succeeded, but whose answer was dropped: the client has
+// left, or does not read its other answers.
 type droppedError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// awaitAnswer waits for the memory of an answer that is larger than its request. It returns a [*droppedError] if the
-// answer must be dropped. If err, the error of the evaluation, is not nil, awaitAnswer returns it at once.
+// awaitAnswer waits until there is memory for an answer that is larger than its request. If the answer must be
+// dropped, it returns a [*droppedError]. If the evaluation failed, it returns the evaluation's error err.
 func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func (h *Handler) evaluate(
 }
 
 // resolveAndClaim resolves the image's name, and waits for room in the function's share of the memory budget. It
-// waits twice: with the image as the caller wrote it, then with its canonical name. limit limits the total time.
+// waits before and after resolving, because callers may write a name in several ways. limit limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -213,7 +213,7 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 }
 
 // resolveImage returns the canonical name of the request's image, with the highest matching tag for a version
-// constraint. ctx must already contain the deadline of limit, which is used here only to explain errors.
+// constraint. Callers must set the deadline of limit in ctx: resolveImage uses limit only to explain errors.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {

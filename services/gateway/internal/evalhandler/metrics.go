@@ -90,7 +90,7 @@ type sample struct {
 	party                       string // party that caused a failure: function, caller or system
 }
 
-// addResponse copies from an evaluator's response everything that is recorded about the evaluation.
+// addResponse copies to s the parts of an evaluator's response that are recorded, such as the image's digest.
 func (s *sample) addResponse(resp evaluation.Response) {
 	s.evaluator = resp.Evaluator
 	s.results = resp.Results
@@ -136,7 +136,7 @@ func (m *metrics) imageLabel(s sample) string {
 	return m.images.Label(s.image)
 }
 
-// hasRun reports whether the function was started in an evaluation with the error err.
+// hasRun reports whether an evaluation that returned the error err has started its function.
 func hasRun(err error) bool {
 	if _, dropped := errors.AsType[*droppedError](err); dropped || err == nil {
 		return true

@@ -93,9 +93,9 @@ func describeFailure(f *function.Failure) string {
 	}
 }
 
-// partyOf returns "function", "caller" or "system": the party that caused a failure, as alerts distinguish it. It
-// returns an empty string if err is nil. label is the image's label in metrics. If an image cannot be pulled and
-// has no label of its own, its function never ran, so partyOf assumes that the caller invented the image's name.
+// partyOf returns the party that caused a failure, for alerts: "function", "caller" or "system". It is empty if err
+// is nil. label is the image's label in metrics, which an image gets when its function first runs. If an image
+// without such a label cannot be pulled, partyOf assumes that the caller invented the image's name.
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

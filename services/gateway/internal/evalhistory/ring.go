@@ -4,7 +4,7 @@ package evalhistory
 
 import "iter"
 
-// ring stores the newest values, up to max. Its memory grows with the number of values.
+// ring stores the newest values, up to max. It allocates memory only for the stored values.
 type ring[T any] struct {
 	max    int
 	next   int // index of the oldest value, which add replaces in a full ring

@@ -25,8 +25,8 @@ type run struct {
 	failed bool
 }
 
-// summarizeFunctions returns the rate, the failures and the durations of each function, ordered by image. all
-// contains the evaluations in the window, by image.
+// summarizeFunctions returns the rate, the failures and the durations of each function, ordered by image. all maps
+// each image to its evaluations in the last minute.
 func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	var functions []*gatewayv1.GetStatusResponse_Function
 	for _, label := range slices.Sorted(maps.Keys(all)) {
@@ -36,7 +36,7 @@ func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetSta
 }
 
 // summarizeRuns returns the rate, the failures and the durations of a function. runs are the function's evaluations
-// in the window, starting with the newest.
+// in the last minute, starting with the newest.
 func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatusResponse_Function {
 	failed, took := 0, make([]time.Duration, len(runs))
 	for i, r := range runs {
@@ -46,7 +46,7 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// Only maxRuns evaluations of a function are stored. For a busy function, they cover less time than the window.
+	// At most maxRuns evaluations of a function are stored. For a busy function, they cover less than a minute.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Active counts the running evaluations in each phase, and stores the reasons of their waits. It shows waits that
-// still last. [Phases], in contrast, records the duration of a phase only when the phase ends.
+// Active counts the running evaluations in each phase, and stores the reasons of current waits. [Phases], in
+// contrast, records the duration of a phase only when the phase ends.
 type Active struct {
 	phases map[string]*atomic.Int64
 
@@ -47,7 +47,7 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 	return a, nil
 }
 
-// Begin returns a record for a new evaluation of the image. It is in no phase until the first call of Enter.
+// Begin returns the record of a new evaluation of the image. No phase counts the evaluation before Enter is called.
 func (a *Active) Begin(image string) *Evaluation {
 	return &Evaluation{active: a, image: image, began: time.Now(), steps: make([]Step, 0, 4)}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// withConfigs returns a table with the images of the configuration file t and of FunctionConfig objects, which take
-// precedence. It omits FunctionConfigs whose binary cannot be executed, and returns their problems. dir is the
-// directory for relative paths. prefork is the default number of processes that are started in advance for a binary.
+// withConfigs merges the configuration file t and FunctionConfig objects, which take precedence. It omits
+// FunctionConfigs whose binary cannot be executed, and returns their problems. Relative paths of binaries are
+// relative to dir. prefork is the default number of processes that are started in advance for a binary.
 func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
@@ -46,9 +46,9 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 	return all, problems
 }
 
-// mapImage maps an image of a FunctionConfig object to a binary. It overrides the binary that the configuration
-// file maps to the image. The image's tag may be a version constraint. exact collects the images with exact tags,
-// because a version constraint of another FunctionConfig must not override them.
+// mapImage maps an image of a FunctionConfig object to a binary, instead of the configuration file's binary. The
+// image's tag may be a version constraint. mapImage adds images with exact tags to exact, because a version
+// constraint of another FunctionConfig must not override them.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}

@@ -28,7 +28,7 @@ type table struct {
 	prefork map[string]int
 	// maxTime maps a binary to its own time limit. It does not contain binaries without a time limit of their own.
 	maxTime map[string]time.Duration
-	// tags contains, for each repository, the tags for which the file names a binary. Version constraints are not tags.
+	// tags contains, for each repository, the tags that are mapped to a binary. Version constraints are not tags.
 	tags map[string][]string
 	// repeated are images that occur in several entries of the configuration file. unknown are the names of its
 	// unknown fields. Both are logged as warnings.
@@ -53,9 +53,9 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 	return "", false
 }
 
-// parseTable parses the content of a configuration file. dir is the directory of the binaries. prefix is added to
-// image names without a slash. prefork is the default number of processes that are started in advance for a binary.
-// If entries repeat an image or a setting of a binary, the first entry applies.
+// parseTable parses a configuration file. dir is the directory of the binaries. prefix is added to image names
+// without a slash. prefork is the default number of processes that are started in advance for a binary. If an image
+// or a setting of a binary is repeated, the first entry applies.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -87,7 +87,7 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 	return t, nil
 }
 
-// mappedPrefork returns the number of processes to start in advance for each mapped binary, by default prefork.
+// mappedPrefork returns the number of processes to start in advance for each mapped binary (default: prefork).
 func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
@@ -106,8 +106,8 @@ func (t *table) mappedPrefork(prefork int) map[string]int {
 	return all
 }
 
-// setPrefork stores the number of processes to start in advance that an entry of the configuration file sets for a
-// binary. A number from an earlier entry takes precedence. processes is nil if the entry sets no number.
+// setPrefork stores the number of processes to start in advance for a binary, as an entry of the configuration file
+// sets it. A number from an earlier entry takes precedence. processes is nil if the entry sets no number.
 func (t *table) setPrefork(binary string, processes *int) error {
 	if processes == nil {
 		return nil

@@ -34,11 +34,10 @@ type Resolver struct {
 	Policy imagepolicy.Policy
 }
 
-// Resolve returns the canonical name of image if the policy allows it, with the highest tag that satisfies
-// constraint unless constraint is empty. Malformed names and unsatisfied constraints are errors of class
-// fault.Invalid. The class fault.NotFound means that no source contains the repository: callers conclude that no
-// evaluator serves the image. If a registry answers with the status 404, the error therefore has the class
-// fault.Precondition.
+// Resolve returns the canonical name of image if the policy allows it. Unless constraint is empty, the name has the
+// highest tag that satisfies constraint. Malformed names and unsatisfied constraints are errors of class
+// fault.Invalid. The class fault.NotFound means that no source of tags contains the repository, so that no
+// evaluator serves the image. A registry's status 404 therefore causes the class fault.Precondition.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {

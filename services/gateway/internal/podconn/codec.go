@@ -66,14 +66,14 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// A further value of the field resource_list in rest replaces the list, as in all protobuf decoders.
+	// If rest contains the field resource_list again, that value replaces the list, as in all protobuf decoders.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
 }
 
-// readList reads a message of size bytes. Go and C++ encode fields by number, so the resource list is usually the
-// first. readList then returns it as list, and the other bytes as rest. Otherwise rest is the whole message.
+// readList reads a message of size bytes. If the resource list is the first field, as Go and C++ encode messages,
+// it returns the list and, as rest, the other bytes. Otherwise rest is the whole message.
 func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	prefix, err := r.Peek(min(size, maxListPrefix))
 	if err != nil && !errors.Is(err, io.EOF) {

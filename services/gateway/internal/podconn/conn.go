@@ -56,8 +56,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// EvaluateFunction implements evaluator.FunctionEvaluatorClient. It counts the call, because each call permits the
-// pod to send further small frames.
+// EvaluateFunction implements evaluator.FunctionEvaluatorClient. Each call permits the pod to send some more small
+// HTTP/2 frames, whose number is limited (see [frameBudget]).
 func (c *Conn) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, options ...grpc.CallOption,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -96,8 +96,8 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a TCP connection. Without an answer, it starts parallel attempts, because a node drops packets to a new
-// Service until the node has the Service's rules. If the connection is refused, it returns an error: gRPC retries.
+// dial opens a TCP connection. It starts further attempts while there is no answer, because a node drops packets to
+// a new Service until it has the Service's rules. If the connection is refused, it returns an error: gRPC retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.dialOnce, address)
 	if err == nil && c.pod.ID == "" { // a pod with an identity can still fail the TLS handshake

@@ -137,7 +137,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused calls which for each unused connection, and closes the connection if which returns true.
+// closeUnused closes the unused connections that the given function selects.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -49,8 +49,8 @@ func (h handshakes) storeError(err error) error {
 	return err
 }
 
-// reads is a connection after the client's part of the TLS handshake. It stores the errors of the first reads too:
-// if the server rejects the client's certificate, the client receives the server's error only with the first read.
+// reads is a connection whose TLS handshake has succeeded at the client. It stores the errors of the first reads
+// too, because the client learns only from the first read that the server has rejected the client's certificate.
 type reads struct {
 	net.Conn
 	handshakes handshakes

@@ -20,9 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare divides the connect timeout for a pod that has been used before: it gets a fifth of the timeout. If
-// such a pod does not accept connections, it is probably gone. A pod that failed in an earlier attempt gets the
-// whole timeout, because the pod-manager has since checked that it works.
+// warmShare divides the connect timeout for pods that have been used before: they get a fifth of it. If such a pod
+// does not accept connections, it is probably gone. A pod that failed in an earlier attempt gets the whole timeout,
+// because the pod-manager has since checked that it works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(
@@ -73,8 +73,8 @@ func parseResults(ctx context.Context, image string, list []byte) ([]resourcelis
 	}
 }
 
-// callOn sends a request to a pod, and connects conn before if necessary. again is true if an earlier attempt of
-// the evaluation used the same pod.
+// callOn sends the request msg to a pod. If conn is not connected, callOn connects it first. again is true if an
+// earlier attempt of the evaluation used the same pod.
 func (e *Evaluator) callOn(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request,
 	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted, again bool,
@@ -103,8 +103,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod waits until conn is connected, or until the pod's connect timeout or ctx ends. If the DNS lookup fails,
-// the longer timeout of a new pod applies, because a failed lookup does not mean that the pod is gone.
+// connectPod waits until conn is connected, the pod's connect timeout has passed or ctx ends. After a failed DNS
+// lookup, the timeout of a new pod applies, which is longer: the lookup's error does not mean that the pod is gone.
 func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))

@@ -41,8 +41,8 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 	return held, nil
 }
 
-// repoDigest returns the image of a leased pod as reference@digest. strings.Join puts the text on the heap. On the
-// stack, it would be unsafe: attribute.StringSlice copies it by reflection, which the compiler does not notice.
+// repoDigest returns a leased pod's image as reference@digest. It uses strings.Join, which allocates on the heap:
+// attribute.StringSlice copies the text by reflection, unseen by the compiler, so it must not be on the stack.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

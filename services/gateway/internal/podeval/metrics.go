@@ -44,10 +44,9 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// countLease records the durations of a granted lease's phases. unreached, the time without a reachable pod-manager,
-// counts as time in the queue. Two phases have a second part in the gateway, and are recorded elsewhere:
-// countConnect adds up both parts of connecting. The handler records the time for resolving the image's name and,
-// for each lease, its digest. countLease only adds to this time.
+// countLease records the durations of a granted lease's phases. unreached, the time without a reachable
+// pod-manager, counts as time in the queue. Two phases continue in the gateway and are recorded there: connecting
+// by countConnect, and resolving the image by the request handler, to whose measured time countLease adds.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -91,9 +90,9 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a lease that was not granted counts as a failed cold start. It does if a pod was
-// starting at the end, or if the error means that no pod can start. The phase alone is not sufficient: a
-// pod-manager that remembers that an image does not exist rejects the lease before any phase.
+// coldStartFailed reports whether a lease that was not granted counts as a failed cold start: a pod was starting at
+// the end, or the error means that no pod can start. The last phase alone is not sufficient: a pod-manager that
+// remembers that an image does not exist rejects the lease before any phase.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }
@@ -102,7 +101,7 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the total duration of the phase connecting. took is the gateway's part of this duration.
+// countConnect records the time of connecting to a pod: the pod-manager's part, and took, the gateway's part.
 func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

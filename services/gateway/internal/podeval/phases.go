@@ -15,7 +15,7 @@ var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_STARTING:   "started",
 }
 
-// phaseGranted stands for the time after a lease was granted. It is no phase of the pod-manager's API.
+// phaseGranted stands for the time after a lease was granted. The pod-manager's API has no such phase.
 const phaseGranted podmanagerv1.Phase = -1
 
 // eventsBetween returns the names of the trace events for a lease's change from one phase to another.

@@ -28,8 +28,7 @@ type progress struct {
 	last     *lease.Waiting // nil before the first report
 	phase    trace.Span     // child span of the phase in last, or nil
 	since    time.Time      // time when the phase in last began
-	// unanswered is the time before the first report of a pod-manager. spent contains the durations of the phases
-	// after that report.
+	// unanswered is the time before the pod-manager's first report, and spent the time in each phase after that.
 	unanswered time.Duration
 	spent      map[podmanagerv1.Phase]time.Duration
 }
@@ -42,7 +41,7 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics
 	}
 }
 
-// queue is the phase of a lease before the first report of a pod-manager.
+// queue is the name of a lease's phase before the pod-manager's first report about the lease.
 const queue = "queue"
 
 // recordWaiting records a report of the pod-manager about the lease's phase, and the reason of the wait.
@@ -70,7 +69,7 @@ func (p *progress) enterPhase(w *lease.Waiting) {
 	}
 }
 
-// leavePhase records the duration of the phase in the last report, because the lease enters another phase or ends.
+// leavePhase records the duration of the lease's current phase, because the lease enters another phase or ends.
 func (p *progress) leavePhase() {
 	now := time.Now()
 	if p.last == nil {

@@ -32,10 +32,9 @@ type tries struct {
 // triedPod reports whether an earlier attempt of the evaluation failed on the pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records an attempt that failed because of its pod. again is true if an earlier attempt failed on it too.
-//
-// Attempts count toward MaxRetries, unless the evaluation has a deadline, at which retries end, and the attempt did
-// not send the request to the pod because of one of the following reasons:
+// addAttempt records an attempt that failed because of its pod. again is true if that pod failed before. The attempt
+// counts toward MaxRetries. However, if the evaluation has a deadline, at which retries end, an attempt that did not
+// send the request to the pod does not count if:
 //
 //   - the connection timed out, which indicates a busy pod or node;
 //   - the DNS lookup failed, so that another pod would not help;

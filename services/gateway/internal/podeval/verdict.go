@@ -74,23 +74,22 @@ func statusMessage(st *status.Status) string {
 }
 
 // breaksPod reports whether an answer with the gRPC status code means that the pod has failed. byWrapper is true if
-// the answer is certainly from the wrapper server, the server in a function pod. That server never answers NotFound,
-// Unimplemented or Canceled, so these codes mean that the pod has failed. The caller must not get them, because it
-// would conclude that another runtime serves the image, or that it has canceled the request itself. Unavailable,
-// Unknown and DeadlineExceeded may be from a proxy or from gRPC itself, so they mean that the pod has failed unless
-// byWrapper is true.
+// the answer is certainly from the wrapper server, the server in a function pod.
 func breaksPod(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:
+		// The wrapper server never answers these codes. The caller must not get them, because it would conclude that
+		// another runtime serves the image, or that it canceled the request itself.
 		return true
 	case codes.Unavailable, codes.Unknown, codes.DeadlineExceeded:
+		// These codes may be from a proxy or from gRPC itself.
 		return !byWrapper
 	default:
 		return false
 	}
 }
 
-// details are the error details that we know, from the status of a pod's answer.
+// details contains the known error details in the status of a pod's answer. A missing detail is nil.
 type details struct {
 	function *functionrunnerv1.FunctionFailure
 	retry    *errdetails.RetryInfo
@@ -109,8 +108,8 @@ func readDetails(st *status.Status) details {
 	return d
 }
 
-// byWrapper reports whether an answer is certainly from the wrapper server, the server in a function pod: only this
-// server sends such details.
+// byWrapper reports whether an answer is certainly from the wrapper server, the server in a function pod. Only that
+// server adds these error details.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
 // wrapperError converts an error of the wrapper server, the server in a function pod, for the caller. If that

@@ -33,7 +33,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
 	switch fault.Of(err) {
 	case fault.NotFound, fault.Unimplemented:
-		// The caller must not get these classes, because it would conclude that another runtime serves the image.
+		// Do not return NotFound or Unimplemented: the caller would conclude that another runtime serves the image.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
 	case fault.DeadlineExceeded, fault.Canceled:
 		// The pod-manager's own deadline has passed, not the caller's: the caller still waits, and may retry.

@@ -84,9 +84,9 @@ func (m *Manager) listAll(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merge returns one pool per function, ordered by image reference and digest. A replica lists all pods of a
-// function, but counts only the leases that it granted itself. merge therefore adds up the leases of all replicas.
-// It copies everything else from the replica that owns the function. Only this replica sets the field replica.
+// merge returns one pool per function, ordered by image reference and digest. Each replica lists all pods of a
+// function, but counts only the leases that it granted, so merge adds up the counts. It copies everything else from
+// the replica that owns the function, the only replica that sets the field replica.
 func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {

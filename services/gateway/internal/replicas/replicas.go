@@ -66,7 +66,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 }
 
 // leaseFromAny calls replicas until a replica grants the lease, or rejects it for a reason that applies to all
-// replicas. It calls the remembered owner, then an owner that a replica names, and then the remaining replicas.
+// replicas. It first calls the replica that owns the function, as remembered or as another replica names it.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -101,8 +101,8 @@ func (m *Manager) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Call r again after the owner that r named: r serves the request if the caller has already tried the owner. An
-		// owner that is missing in DNS, as not ready or of another IP family, counts as tried.
+		// Call replica r again after the owner that r named: r serves the request if open.Tried contains the owner. An
+		// owner that DNS does not list, because it is not ready or of another IP family, counts as tried.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {

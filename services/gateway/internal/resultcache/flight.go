@@ -13,7 +13,7 @@ import (
 // flight is a running evaluation for whose response callers with the same key may wait. Its leader is the caller
 // that started it. The number of flights is bounded: each leader's request needs a part of the memory budget.
 type flight struct {
-	// done is closed when the evaluation ends. The leader sets the following fields before that.
+	// done is closed when the evaluation ends, after the following fields were set.
 	done chan struct{}
 	// response is the evaluation's response. It is nil if the evaluation failed or its response must not be shared.
 	response *evaluation.Response
@@ -63,8 +63,8 @@ func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start tim
 	}
 }
 
-// joinFlight returns the running evaluation of a key, so that the caller can wait for it. If there is no such
-// evaluation, leads is true: the caller must then evaluate itself, and end the new flight f.
+// joinFlight returns the running evaluation of a key, so that the caller can wait for it. If there is none, it
+// returns a new flight f and leads is true: the caller must then evaluate the function itself, and end f.
 func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resultcache caches the results of pure functions, whose output depends only on their image and their
-// input. The key of an entry is a hash of the image's digest and the input. Therefore entries never become invalid:
-// if a tag moves to another image, other entries are used.
+// input. The key of an entry is a hash of the image's digest and the input. Entries therefore stay valid when a tag
+// moves to another image.
 //
-// Simultaneous evaluations with the same key run once. The first caller is the leader: it evaluates with its own
-// context, time limit and memory reservation, and the other callers wait for its response. If the leader leaves
-// before that, a waiting caller becomes the leader. If the evaluation fails for another reason, each waiting caller
-// evaluates separately, because failures are neither cached nor shared.
+// Simultaneous evaluations with the same key run once. The first caller evaluates with its own context, time limit
+// and memory reservation, and the other callers wait for its response. If the first caller leaves before that, a
+// waiting caller replaces it. If the evaluation fails for another reason, each waiting caller evaluates separately,
+// because failures are neither cached nor shared.
 package resultcache
 
 import (
@@ -69,7 +69,7 @@ type Cache struct {
 	flights map[Key]*flight
 }
 
-// The outcomes of a cache lookup, as metrics, trace spans and the response header Fn-Cache show them.
+// Outcomes of a cache lookup, as shown in metrics, in trace spans and in the response header Fn-Cache.
 const (
 	Hit    = "hit"    // response from an entry
 	Shared = "shared" // response from a simultaneous evaluation

@@ -18,9 +18,9 @@ const (
 	argumentsFile = "4"
 )
 
-// bubblewrap starts sandboxes with the program bubblewrap (bwrap). All settings are arguments, which bwrap reads
-// from a pipe for two reasons. It starts no process before it has read them, so that we can set its resource limits
-// in time. And its command lines contain neither the function's environment nor paths of this machine.
+// bubblewrap starts sandboxes with the program bubblewrap (bwrap). bwrap reads all settings from a pipe, for two
+// reasons: it starts no process before it has read them, so that we can set its resource limits in time, and its
+// command line contains neither the function's environment nor paths of this machine.
 type bubblewrap struct {
 	cfg    Config
 	path   string
@@ -95,7 +95,7 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 }
 
 // sharedFiles returns the arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
-// It omits files whose directory in the image is missing, or a link that bubblewrap would follow out of it.
+// It omits a file if its directory in the image is missing, or is a link that bubblewrap would follow out of it.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {

@@ -21,7 +21,7 @@ import (
 // on this machine. Landlock restricts a function to these files and a temporary directory.
 type direct struct{ limits func() confine.Limits }
 
-// newDirect returns the starter direct, or an error if the kernel does not support Landlock and seccomp filters.
+// newDirect returns the starter of the launcher direct, or an error if the kernel lacks Landlock or seccomp filters.
 func newDirect(l *Launcher, _ string) (starter, error) {
 	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
-		// Omit the image's HOME, which does not exist on this machine. The confiner sets HOME to a temporary directory.
+		// Omit the image's HOME, which does not exist on this machine. HOME is set to a temporary directory instead.
 		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
@@ -59,7 +59,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 // may read them.
 var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
 
-// notStatic is the error for a program that needs a loader or an interpreter, and so a sandbox with namespaces.
+// notStatic is the error for a program that needs a loader or an interpreter, and therefore namespaces.
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
 	"loader or interpreter: see fnctl doctor"
 

@@ -37,7 +37,7 @@ type starter interface {
 // fastest first. Auto tries direct, which needs no program, only if Config.Required is true.
 var launchers = []struct {
 	name, program string
-	// new returns the starter that uses the program at path.
+	// new creates the starter of a launcher whose program is at path.
 	new func(l *Launcher, path string) (starter, error)
 }{
 	{Bubblewrap, "bwrap", newBubblewrap},

@@ -13,12 +13,10 @@ import (
 )
 
 // oci starts functions with an OCI runtime: crun, runc or runsc. Such a runtime requires a bundle directory and a
-// state directory, and does not stop its container when it exits. We therefore run it in namespaces of its own:
-//
-//   - The program unshare creates a user, mount and pid namespace, and starts a shell there.
-//   - The shell mounts a file system in memory for the bundle and the state, and becomes the runtime.
-//   - If the runtime exits or is killed, the kernel kills all processes of the pid namespace. After
-//     that, it removes the file system.
+// state directory, and does not stop its container when it exits. Therefore the program unshare creates a user,
+// mount and pid namespace. There, a shell mounts a file system in memory for both directories, and becomes the
+// runtime. If the runtime exits or is killed, the kernel kills all processes of the pid namespace, and then removes
+// the file system.
 type oci struct {
 	cfg                   Config
 	path                  string
@@ -26,7 +24,7 @@ type oci struct {
 	// scratch is the mount point of the file system in memory. The directory must exist on every machine, and the
 	// runtime must not need its content.
 	scratch string
-	// before is a shell command that runs before the file system in memory is mounted. It is empty except for runc.
+	// before is a shell command that makes control groups read-only before scratch is mounted. Only runc needs it.
 	before string
 	// arguments are the runtime's global arguments for all functions. offline contains additional arguments for
 	// functions without network access, and online for functions with network access.
@@ -37,15 +35,14 @@ type oci struct {
 	seccomp  json.RawMessage
 }
 
-// Parts of the script that the shell runs before it becomes the OCI runtime. "$0" is the scratch directory, "$1" the
-// path of the program mount, "$2" the container's configuration, and the rest is the runtime's command line. The
-// script adds a random container name, which must be unique on the machine, because runsc's sockets contain it and
-// are not in the mount namespace. The trial of a launcher uses this machine's root directory as the image. Runtimes
-// accept it only as a separate mount, which prepareTrial adds.
+// Parts of the script that the shell runs before it becomes the OCI runtime. "$0" is the scratch directory, "$1"
+// the path of the program mount, "$2" the container's configuration, and the rest the runtime's command line. The
+// script adds a random container name: runsc's sockets, which are not in the mount namespace, need a unique name. A
+// launcher's trial uses this machine's root directory as the image, which must be a separate mount (prepareTrial).
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
-	// The read-only mount prevents that runc creates a new control group (version 2) next to its own, which would not
-	// be subject to our limits. The options nosuid, nodev and noexec keep the flags of the existing mount.
+	// The read-only mount prevents runc from creating a control group (version 2) next to its own, which would not be
+	// subject to our limits. The options nosuid, nodev and noexec keep the flags of the existing mount.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `

@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// Mount points for the file system in memory that an OCI runtime needs (see [oci.scratch]). crun uses
-// cgroupDirectory: it fails if it finds control groups that it cannot use, and the mount hides all control groups.
+// Mount points for the file system in memory that an OCI runtime needs (see [oci.scratch]). For crun, the mount at
+// cgroupDirectory hides all control groups, because crun fails if it finds control groups that it cannot use.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"

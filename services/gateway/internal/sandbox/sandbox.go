@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sandbox runs functions of images in sandboxes of this machine. A launcher is usually a program that
-// starts sandboxes: bubblewrap, or an OCI runtime such as crun. These programs need no privileges and no daemon.
-// Where none of them works, the launcher direct starts static executables without namespaces, and with fewer
-// restrictions.
+// starts sandboxes without privileges and without a daemon: bubblewrap, or an OCI runtime such as crun. Where none
+// of them works, the launcher direct starts static executables without namespaces, and with fewer restrictions.
 //
 // A function gets its own user, pid, mount, ipc, uts, network and cgroup namespaces, the image as a read-only root,
 // private /tmp and /dev/shm of limited size, a minimal /dev, its own /proc, no capability and a seccomp filter.
@@ -61,8 +60,8 @@ type Launcher struct {
 }
 
 // Find returns the launcher that FNR_SANDBOX selects, after it has started a sandbox successfully. It returns nil
-// if sandboxes are off. If no launcher works, it returns an error, unless FNR_SANDBOX is auto and no launcher is
-// required: then it logs the reasons and returns nil.
+// if sandboxes are off, and an error if no launcher works. If FNR_SANDBOX is auto and cfg.Required is false, it
+// instead logs that error and returns nil.
 func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -95,16 +94,16 @@ func (l *Launcher) String() string {
 	return l.path
 }
 
-// Direct reports whether functions run without namespaces, so that callers must confine them.
+// Direct reports whether functions run without namespaces. Callers must then restrict the functions themselves.
 func (l *Launcher) Direct() bool {
 	_, direct := l.starter.(*direct)
 	return direct
 }
 
-// Command returns the command that starts a function, or an error if the launcher cannot start the function. Callers
-// should reuse the command, because it takes long to create. All processes of a sandbox exit together with the
-// launcher: the first process of the pid namespace belongs to the launcher's process group. If that group is killed
-// or this program exits, the first process exits, and the kernel kills all other processes of the namespace.
+// Command returns the command that starts a function, or an error if the launcher cannot start the function.
+// Callers should reuse the command, because it takes long to create. All processes of a sandbox exit with the
+// launcher: if its process group is killed or this program exits, the first process of the pid namespace exits, and
+// the kernel then kills all others.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)

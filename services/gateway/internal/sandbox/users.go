@@ -50,7 +50,7 @@ type threads struct {
 // countAgain is the time after which the threads are counted again.
 const countAgain = time.Second
 
-// countThreads returns the number of the user's threads. The number is at most countAgain old.
+// countThreads returns the number of the user's threads, which were counted at most a second ago.
 func (t *threads) countThreads(now time.Time) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 // several only if the image has several names or its network access changes.
 const maxCommands = 8
 
-// run identifies the command that starts a function of an image: equal runs have the same command.
+// run contains everything that determines the command of a function: its name, its image and its network access.
 type run struct {
 	name     string
 	resolved *imageresolverv1.ResolveImageResponse
 	network  bool
 }
 
-// startsLike reports whether two runs have the same command. It compares the fields of the image-resolver's
-// answers, because evaluations of the same image may get different objects.
+// startsLike reports whether both runs have the same command. It compares the fields of the image-resolver's
+// answers, because each evaluation may get a separate answer object.
 func (r run) startsLike(other run) bool {
 	a, b := r.resolved, other.resolved
 	return r.name == other.name && r.network == other.network &&
@@ -49,9 +49,9 @@ type command struct {
 	fnproc.Command
 }
 
-// commandFor returns the command that starts the function of r. It calls start to create the command only if the
-// image has no stored command for r: a command of crun or runc contains 40 KB of JSON, and creating it takes longer
-// than some functions. Stored commands stay valid, because the files of an image do not change.
+// commandFor returns the command that starts the function of r. Only if the image has no such command yet, it calls
+// start to create one: a command of crun or runc contains 40 KB of JSON, and creating it takes longer than some
+// functions. Stored commands stay valid, because the files of an image do not change.
 func (h *imageRef) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {

@@ -12,8 +12,8 @@ import (
 const notPermitted = "this host name is not permitted: use an IP address or localhost, or list the name in the " +
 	"gateway's setting FNR_STATUS_HOSTS"
 
-// checkHost passes requests to next if their Host header is permitted, and rejects all other requests. This
-// prevents that other websites read the page through DNS rebinding.
+// checkHost passes requests to next if their Host header is permitted. It rejects all other requests, so that other
+// websites cannot read the page through DNS rebinding.
 func checkHost(hosts rpcserve.Hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Permit(r.Host) {
