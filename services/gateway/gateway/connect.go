@@ -23,7 +23,7 @@ type Services struct {
 	// ImageResolver resolves image names to digests, and lists tags of registries. If it is nil, a version constraint
 	// such as ">=1.2" matches only tags of images that are mapped to local binaries.
 	ImageResolver imageresolverv1connect.ImageResolverServiceClient
-	// PodManager grants leases of function pods. If it is nil, the gateway runs no functions in pods.
+	// PodManager leases function pods. If it is nil, the gateway runs no functions in pods.
 	PodManager lease.Manager
 	// PodIdentity is the certificate that the gateway presents to function pods. If it is nil, the gateway presents
 	// the program's own certificate.

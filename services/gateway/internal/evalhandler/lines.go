@@ -20,8 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lines logs evaluations with up to a maximum number of lines per second. Failures have a separate maximum, so that
-// many successes do not suppress the lines of failures.
+// lines writes the log lines about evaluations, up to a maximum number per second. Failures have a separate
+// maximum, so that many successes do not suppress the lines of failures.
 type lines struct {
 	log               *slog.Logger
 	output            bool // true if the output of functions is logged

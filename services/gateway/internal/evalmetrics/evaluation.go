@@ -113,7 +113,7 @@ func (e *Evaluation) Attempt() {
 	}
 }
 
-// On records the pod or the sandbox of the attempt. ColdStart stays true if an earlier attempt had a cold start.
+// On records the pod or the sandbox of the current attempt. ColdStart stays true if an earlier attempt set it.
 func (e *Evaluation) On(leased Leased) {
 	if e != nil {
 		leased.ColdStart = leased.ColdStart || e.leased.ColdStart

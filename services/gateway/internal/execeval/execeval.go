@@ -136,7 +136,7 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	return table, nil
 }
 
-// applyFile replaces the table of the configuration file, and logs warnings, such as for unknown fields.
+// applyFile uses a changed configuration file from now on, and logs warnings, such as for unknown fields.
 func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)

@@ -18,7 +18,7 @@ import (
 
 // Config configures a Pool.
 type Config struct {
-	// Idle is the time after which a connection is closed that no evaluation uses.
+	// Idle is the time after which an unused connection is closed.
 	Idle time.Duration
 	// Max is the maximum number of unused connections. The number of used connections is not limited here: it equals
 	// the number of pods with evaluations.

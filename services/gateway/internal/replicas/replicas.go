@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Manager is a [lease.Manager] that finds the right replica of the pod-manager for each lease.
+// Manager is a [lease.Manager] that finds, for each lease, the replica of the pod-manager that owns the function.
 type Manager struct {
 	service *rpcclient.Client
 	client  *lease.Client

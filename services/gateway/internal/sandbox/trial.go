@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// trialTimeout limits the time of a launcher's trial.
+	// trialTimeout limits the time for the sandbox that is started to try a launcher.
 	trialTimeout = 10 * time.Second
 	// trialBytes limits a launcher's stdout during its trial, and its stderr, in bytes each.
 	trialBytes = 64 << 10

@@ -35,7 +35,7 @@ type Service struct {
 	started  time.Time
 }
 
-// Active provides the numbers and waits of running evaluations.
+// Active provides the numbers of running evaluations and the reasons of their waits.
 type Active interface {
 	// Counts returns the number of running evaluations in each phase, such as "queue".
 	Counts() map[string]int32
