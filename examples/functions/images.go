@@ -23,7 +23,7 @@ var pinned string
 type sources struct {
 	// team is the path of the executable of "team", the example function in Go.
 	team string
-	// packages is a directory that contains Node.js and its libraries. If it is empty, this machine's Node.js is used.
+	// packages is the path of a directory with Node.js and its libraries. If empty, this machine's Node.js is used.
 	packages string
 }
 
@@ -61,8 +61,8 @@ func (s sources) node() ([]image.File, error) {
 	return image.NodeJS(source)
 }
 
-// programFiles returns the files that an image needs to run a program: the program of this machine with the given
-// name, at path in the image, and its libraries.
+// programFiles returns the files that an image needs to run the program with the given name of this machine: the
+// program itself, at path in the image, and its shared libraries.
 func programFiles(path, name string) ([]image.File, error) {
 	source, err := findResource(name)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command functions is a read-only registry on loopback that serves the images of the example functions until a
-// signal stops it. It prints its address as soon as it contains the images.
+// Command functions builds the images of the example functions and serves them in a read-only registry on loopback
+// until a signal stops it. It prints the registry's address as soon as clients can pull the images.
 //
 // It needs no container engine: it builds the images from the Go program and this machine's shell and Node.js.
 package main

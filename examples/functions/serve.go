@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Timeouts of connections to the registry. Its clients run on the same machine, so that connections are fast.
+// Timeouts of connections to the registry. They suit clients on the same machine, whose connections are fast.
 const (
 	headerTimeout   = 10 * time.Second
 	transferTimeout = 5 * time.Minute
@@ -81,7 +81,7 @@ func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error
 	return nil
 }
 
-// readOnly is the handler of a registry. Images can be pushed until closed is set; then only reads are allowed.
+// readOnly is the HTTP handler of a registry. It accepts pushes until closed is set, and afterwards only reads.
 type readOnly struct {
 	content http.Handler
 	closed  atomic.Bool

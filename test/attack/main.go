@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command attack attacks each program of this repository as hostile and careless callers, functions, pods and
-// registries would. It fails if a program exits, retains memory, delays well-behaved callers or lets a function out
-// of its confinement.
-//
-// As root, the command runs in its own namespaces, and the programs run with a memory limit. As another user, it runs
-// without both and prints this.
+// registries would. It fails if a program exits, retains memory, delays well-behaved callers or lets a function escape
+// from its restrictions. As root, it runs in its own namespaces, and the programs run with a memory limit. Otherwise
+// it runs without both and says so.
 package main
 
 import (
@@ -27,8 +25,8 @@ import (
 
 func main() { sandbox.Main("attack", runRole) }
 
-// runRole does the work that the first argument selects. This process either starts a program in the sandbox, or
-// runs the well-behaved callers, or is the command itself.
+// runRole runs this program in the role that the first argument names: it starts a program in the sandbox, or runs the
+// well-behaved callers. Without a role, it is the command attack.
 func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
@@ -40,7 +38,7 @@ func runRole(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are the options on the command line. Only the copy in the sandbox is started with inner, dir and owner.
+// options are the options on the command line. Only the copy of this program in the sandbox gets inner, dir and owner.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp
@@ -121,8 +119,8 @@ func canLimit(owner int) (bool, error) {
 	return true, probe.Remove()
 }
 
-// runRows runs all selected attacks on their programs. A row is an attack on a program. The results are the number
-// of failed rows and the number of all rows.
+// runRows runs the selected attacks on their programs, and prints a row for each attack on a program. It returns the
+// numbers of failed rows and of all rows.
 func (o options) runRows(ctx context.Context, config row.Config) (failed, total int, err error) {
 	for _, a := range attacks.All() {
 		for _, program := range o.selectPrograms(a) {

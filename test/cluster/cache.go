@@ -69,8 +69,8 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// listCommands returns the lists of programs of all clusters as a single text. It contains the programs' command
-// lines, and thereby the paths of the cached programs that clusters use.
+// listCommands returns the lists of programs of all clusters as a single text. The lists contain command lines, and
+// thereby the paths of the cached programs that clusters use.
 func listCommands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -49,7 +49,7 @@ func collectEvidence(ctx context.Context, log io.Writer, l layout.Layout, dir st
 	fmt.Fprintf(log, "evidence of cluster %s is in %s\n", l.Name, dir)
 }
 
-// evidenceDir returns the directory for the logs and the state of a cluster that the command up failed to start.
+// evidenceDir returns the directory for the logs and the state of a cluster that `cluster up` failed to start.
 func (o *options) evidenceDir(l layout.Layout) string {
 	dir := filepath.Join(o.root, ".build", "e2e", l.Name, "cluster")
 	if absolute, err := filepath.Abs(dir); err == nil {

@@ -35,7 +35,7 @@ func execCommand(o *options) *cobra.Command {
 	return command
 }
 
-// running returns the layout and state of the cluster. It returns an error if the cluster is not up.
+// running returns the file paths and the state of the cluster. It fails if the cluster is not up or without root.
 func (o *options) running() (layout.Layout, state.State, error) {
 	if err := needRoot(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -54,8 +54,8 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// suppliedCluster returns the layout and state of the running cluster for commands that build images. It returns an
-// error if the cluster is not up or the sources of the images are missing.
+// suppliedCluster returns the layout and state of the running cluster to commands that build images from the
+// repository. It returns an error if the cluster is not up or the sources are missing.
 func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err

@@ -36,9 +36,9 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages pushes the images of tools, such as pause, and the images of functions to every registry of a cluster.
-// It calls podsCanStart between both, because pods need only the tools to start. fresh is true if the registries
-// are new, so that they can be filled from the cache.
+// pushImages pushes the images of tools, such as pause, and then the images of functions to every registry of a
+// cluster. It calls podsCanStart after the tools, because pods need no functions to start. If the registries are new
+// (fresh), it copies the images from the cache.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
 	podsCanStart func(),
 ) error {
@@ -75,7 +75,7 @@ func (o *options) imageCache() imagecache.Cache {
 	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
-// registryCache returns the directory with cached images for new registries. Pushing each image would be slower.
+// registryCache returns the directory of cached images. Copying them to a new registry is faster than pushing them.
 func (o *options) registryCache() string { return filepath.Join(o.cache, "stock") }
 
 func (o *options) imageSource() bundle.Source {

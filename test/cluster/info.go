@@ -12,7 +12,7 @@ import (
 // infoFile returns the path of the file from which tests read [bed.Info], the description of the cluster.
 func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
-// describeCluster returns the description of a running cluster for tests (the content of infoFile).
+// describeCluster returns the description of a running cluster, which tests read from infoFile.
 func describeCluster(l layout.Layout, running state.State) bed.Info {
 	info := bed.Info{
 		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),

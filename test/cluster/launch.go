@@ -86,7 +86,7 @@ func (o *options) launchSupervisor(l layout.Layout, programs config.Programs) (s
 	return running, command, saveState(l, running)
 }
 
-// startSupervisor starts the command init as the first process of new namespaces.
+// startSupervisor starts the hidden `cluster init` as the first process of new namespaces.
 func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*exec.Cmd, error) {
 	log, err := os.Create(l.LogFile("supervisor"))
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keptDirectories returns flags of the hidden command init. They name the directories that must stay visible in the
+// keptDirectories returns flags of the hidden `cluster init`. They name the directories that must stay visible in the
 // cluster's mount namespace: the cached programs, the sources and Go's caches.
 func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}

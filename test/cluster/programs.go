@@ -26,7 +26,7 @@ func allPrograms() []release.Program {
 	return append([]release.Program{toolbox}, release.Programs()...)
 }
 
-// pushPrograms pushes the images of the project's programs, as PREFIX/NAME, to the registry without credentials.
+// pushPrograms pushes this repository's programs as images PREFIX/NAME to the registry that needs no credentials.
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
 	pushed []release.Program,
 ) error {

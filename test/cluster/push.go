@@ -28,8 +28,8 @@ type pusher struct {
 	kept     imagecache.Cache
 }
 
-// pushProgram pushes the image of a program. It runs ko only if neither the registry nor the cache contains the
-// image. The image's key is a hash of the program, which is built each time; an unchanged program builds quickly.
+// pushProgram pushes the image of a program. It builds the program each time, which is fast if nothing changed, and
+// runs ko only if neither the registry nor the cache contains an image with the program's hash.
 func (to pusher) pushProgram(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
 	if err != nil {

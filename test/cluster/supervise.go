@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// initCommand returns the hidden command that the command up starts as the first process of the cluster's namespaces.
+// initCommand returns the hidden `cluster init`, which `cluster up` starts as first process of a cluster's namespaces.
 func initCommand(o *options) *cobra.Command {
 	var keep []string
 	command := &cobra.Command{
@@ -38,7 +38,7 @@ func initCommand(o *options) *cobra.Command {
 	return command
 }
 
-// superviseCommand returns the hidden command that init starts. It runs the cluster's programs.
+// superviseCommand returns the hidden `cluster supervise`, which `cluster init` starts to run the cluster's programs.
 func superviseCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",

@@ -233,7 +233,7 @@ func (s stat) json() object {
 	}
 }
 
-// selected replaces the placeholders {@} and {#} in a query by selectors of namespaces and functions; see [panel].
+// selected replaces the placeholders {@} and {#} in a query by label selectors for namespaces and functions.
 func selected(expr string) string {
 	const namespaces, functions = `{namespace=~"$namespace"`, `{namespace=~"$namespace",image=~"$function"`
 	return strings.NewReplacer(

@@ -20,8 +20,8 @@ type stat struct {
 // runbooks is the URL of the directory of runbooks. Each alert has a page there.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted maps the title of a panel to the alert that it helps to understand. limit is the alert's threshold, or 0 if
-// it is not a value of the panel's graph. Tests compare the names with the alert rules.
+// alerted maps the title of a panel to the alert that it explains. limit is the alert's threshold in the panel's unit,
+// or 0 if the panel does not show the alert's value. Tests compare the names with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string
@@ -58,7 +58,7 @@ func quantiles(histogram string) []query {
 	return all
 }
 
-// mean returns a query for the mean of a histogram: for each value of the label, or of all if the label is empty.
+// mean returns a query for the mean of a histogram: for each value of label, or over all values if label is empty.
 func mean(histogram, selector, label, legend string) query {
 	by := "sum"
 	if label != "" {

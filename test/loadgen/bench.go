@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Target is a server or program whose evaluations are measured, such as a gateway or a process of the function.
+// Target is a server or program whose evaluations are measured, such as a gateway or the function's own program.
 type Target struct {
 	Name     string
 	Evaluate Evaluate
@@ -20,8 +20,8 @@ type Target struct {
 // Evaluate evaluates a resource list, and returns the function's output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
-// Loop evaluates a list repeatedly. After every evaluation, it passes the error of the evaluation to the function
-// each. It returns when this function returns false.
+// Loop evaluates a list repeatedly. After every evaluation, it calls each with the evaluation's error or nil, and
+// returns when each returns false.
 type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
 // Input is a resource list to evaluate.
@@ -48,21 +48,20 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d callers", l.Callers)
 }
 
-// Plan describes a measurement. All targets evaluate each input with each load. The other targets are then compared
-// with the first target.
+// Plan describes a measurement of all targets with each input and load, and their comparison with the first target.
 type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate total time in which all targets are measured with the same input and load. Turn is
-	// the time for which a target is measured before the next target gets its turn.
+	// Duration is the approximate total time for which all targets are measured with an input and a load. The targets
+	// take turns. Turn is the length of a turn.
 	Duration, Turn time.Duration
 	// WarmUp is the time for which each target is called with an input and a load before measurements begin.
 	WarmUp time.Duration
 	// Settle is a pause before each turn. In this time, the previous target finishes its work after the last answer,
 	// such as starting processes for later evaluations.
 	Settle time.Duration
-	// MaxInFlight limits concurrent evaluations in an open loop. The latency of further evaluations includes their wait.
+	// MaxInFlight limits concurrent evaluations in an open loop. Further evaluations wait, which counts as latency.
 	MaxInFlight int
 	// Seed is the seed of all random choices: the order of turns, arrivals in open loops, and bootstrap resamples.
 	Seed uint64

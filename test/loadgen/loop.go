@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// takeTurn measures a target for the given time. Each caller first evaluates once without a measurement, because
-// another target was measured before.
+// takeTurn measures a target for the given time. Each caller first evaluates once without a measurement, to warm up
+// the target after another target's turn.
 func (p Plan) takeTurn(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
@@ -75,8 +75,8 @@ func runClosed(ctx context.Context, callers int, length time.Duration, loop func
 	})
 }
 
-// runOpen starts an evaluation at each time in due. Latencies count from these times, not from the actual starts: a
-// target that stalls would otherwise delay the evaluations that show the stall (coordinated omission).
+// runOpen starts an evaluation at each time in due. Latency counts from this time and not from the actual start,
+// because a target that stalls would otherwise delay the evaluations that show the stall (coordinated omission).
 func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command loadgen measures the latency of evaluations of a function, and compares targets: gateways, the function's
-// program, or a loop in a shell. In each round, each target is measured for a turn, in a random order, so that
-// changes of the machine's speed affect all targets. The variation between rounds gives the confidence intervals of
-// ratios. make bench and make bench-cluster run this command.
-//
-// The files schedule.go and statistics.go contain only pure functions. The file loop.go calls targets and waits.
+// program, or a loop in a shell. Each round measures each target for a turn, in a random order, so that changes of the
+// machine's speed affect all targets. Confidence intervals of the ratios come from the variation between rounds. `make
+// bench` and `make bench-cluster` run this command.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Range and precision of the histogram of latencies, whose size does not depend on their number.
+// Range and precision of the latency histogram. Its size does not depend on the number of latencies.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(time.Hour)
@@ -22,7 +22,7 @@ type bar struct {
 	count   int64
 }
 
-// turn contains the measurements of a target from a turn, the time in which no other target is measured.
+// turn contains the measurements of a target in a turn, a period in which no other target is measured.
 type turn struct {
 	bars    []bar // ascending
 	failed  int64
@@ -46,7 +46,7 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// recordEvaluation records the latency of an evaluation. It only counts failures: fast failures would look good.
+// recordEvaluation records the latency of an evaluation. It only counts failures: fast failures would lower the mean.
 func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -38,7 +38,7 @@ type Result struct {
 	// Failure is the error of the last failed evaluation.
 	Failure   string  `json:"failure,omitempty"`
 	PerSecond float64 `json:"perSecond"`
-	// ClientMilliseconds is the processor time of this program per evaluation, or zero if the system lacks it.
+	// ClientMilliseconds is this program's processor time per evaluation. It is zero if the system does not report it.
 	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
 	// Milliseconds and the ratios are nil if all evaluations failed. The ratios are also nil for the first target.
 	Milliseconds   *Latencies `json:"milliseconds,omitempty"`
@@ -115,7 +115,7 @@ func (r *Ratio) String() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High)
 }
 
-// formatTable formats rows as a Markdown table with aligned columns. Rows may be shorter than the header, the first.
+// formatTable formats rows as an aligned Markdown table. The first row is the header. Other rows may be shorter.
 func formatTable(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

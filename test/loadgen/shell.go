@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// Shell runs a command in a shell loop, as fast as possible, with a list on standard input, and discards the output.
-// After each exit of the command, it calls the function each with the command's error or nil. It kills the shell and
-// the command and returns when this function returns false, when ctx ends, or when a run exceeds the limit. Zero
-// means no limit.
+// Shell runs a command in a shell loop, as fast as possible, with list as standard input, and discards the output.
+// After each run, it calls each with the command's error or nil. It kills the command and returns if each returns
+// false, ctx ends, or a run takes longer than limit. A limit of zero means none.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {

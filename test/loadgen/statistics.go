@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// resamples is the number of random samples of the rounds from which a confidence interval is computed.
+	// resamples is the number of random samples, each of as many rounds, from which a confidence interval is computed.
 	resamples = 1000
 	// confidence is the share of the resamples that a confidence interval contains.
 	confidence = 0.95
@@ -45,7 +45,7 @@ func newSample(rounds [][]turn, target int) sample {
 // Latencies are NaN if there were no successful evaluations.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures returns the figures of the sample. weights contains, for each round, how often the round counts.
+// figures returns the figures of the sample. weights contains the weight of each round: it counts that many times.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -63,8 +63,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latency for each share, such as 0.99: the latency that this share of the evaluations does
-// not exceed. The shares must ascend. total is the weighted number of evaluations.
+// quantiles returns the latency quantile for each of the ascending shares, such as 0.99. total is the weighted number
+// of evaluations.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -79,7 +79,7 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// eachOnce returns weights with which each round counts once, for the figures of the actual measurement.
+// eachOnce returns the weights of the actual measurement, in which each round counts once.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
 // drawRounds draws as many rounds as there are, with replacement (bootstrap), and returns how often each was drawn.

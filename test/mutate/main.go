@@ -3,9 +3,8 @@
 // Command mutate tests the tests of this repository's core packages. It makes small changes (mutations) to the
 // packages, one after another, and runs the tests after each, to find changes that no test notices.
 //
-// Tests must notice all named mutations, which were once missed. Then the tool gremlins generates mutations, package
-// by package. The command prints the generated mutations that no test notices, but does not fail: some make no
-// difference, which a developer must judge.
+// Tests must notice all mutations in mutations.go. Then the tool gremlins generates mutations. The command prints them
+// if no test notices, but does not fail: a developer must judge whether they make a difference.
 package main
 
 import (
@@ -62,7 +61,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return mutateAll(ctx, o, withoutKilling(packages))
 }
 
-// mutateAll tests all mutations. The exit code is 1 if a named mutation went unnoticed or could not be made.
+// mutateAll tests all mutations. The exit code is 1 if a mutation in mutations.go went unnoticed or failed to apply.
 func mutateAll(ctx context.Context, o options, core []target) (code int, err error) {
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -84,7 +83,7 @@ func mutateAll(ctx context.Context, o options, core []target) (code int, err err
 	return 0, ctx.Err()
 }
 
-// testNamed tests the named mutations, and returns the number of mutations that no test noticed.
+// testNamed tests the mutations in mutations.go, and returns the number of mutations that no test noticed.
 func testNamed(ctx context.Context, o options, core []target, work string) (lived int, err error) {
 	for _, m := range named {
 		if (!o.only.MatchString(m.Name) && !o.only.MatchString(m.Package)) || !containsPath(core, m.Package) {

@@ -21,8 +21,7 @@ type mutation struct {
 	Name    string
 	Package string // directory of the package in the repository
 	Edits   []edit
-	// Tests are the packages whose tests run. At least one test must fail. Tests defaults to the changed package, and
-	// its paths are relative to the module's directory.
+	// Tests are the packages whose tests run, as paths in the module, by default the changed package. A test must fail.
 	Tests []string
 }
 
@@ -44,7 +43,7 @@ func (m mutation) module() string {
 	return packages[i].module
 }
 
-// runTests runs the tests with the mutation. It writes the changed files to work, and the go command uses them in
+// runTests runs the tests with the mutation. It writes the changed files to work, where the go command reads them in
 // place of the original files (-overlay).
 func (m mutation) runTests(ctx context.Context, o options, work string) (verdict string, err error) {
 	replaced, err := m.apply(filepath.Join(o.root, m.Package))
@@ -69,7 +68,7 @@ func (m mutation) runTests(ctx context.Context, o options, work string) (verdict
 	return runTests(ctx, module, overlay, tests)
 }
 
-// runTests runs tests with an overlay of changed files. The verdict is lived if the tests succeed despite the change.
+// runTests runs tests with an overlay of changed files. The verdict is lived if the tests pass despite the change.
 func runTests(ctx context.Context, module, overlay string, tests []string) (verdict string, err error) {
 	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
 	out, err := goCommand(ctx, module, args...)

@@ -14,7 +14,7 @@ type target struct {
 	kills bool
 }
 
-// packages are the core packages of the system. Mutations of these packages test their tests.
+// packages are the core packages of the system, whose tests are tested with mutations.
 var packages = []target{
 	{module: "services/gateway", dir: "internal/admission"},
 	{module: "libs", dir: "fnproc", kills: true},

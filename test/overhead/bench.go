@@ -14,16 +14,15 @@ import (
 	"time"
 )
 
-// bench contains the options of a measurement, from the command line.
+// bench contains the options of the measurements, from the command line.
 type bench struct {
 	bin, functions       string
 	image, function      string
 	items, callers, ways string // comma-separated lists
 	document             string // file to write the figures into, empty for none
 	budget, block        time.Duration
-	// examples is the directory of the program that serves images of example functions. launcher is the value of
-	// FNR_SANDBOX, which selects the program that starts sandboxes. podman is the command line that runs an image,
-	// without the image's name at its end.
+	// examples is the directory of the command examples/functions. launcher is the value of FNR_SANDBOX, which selects
+	// the program that starts sandboxes. podman is the command line that runs an image, without the image's name.
 	examples, launcher, podman string
 	// kpt is the path of the program kpt. make kpt-compare builds it.
 	kpt string
@@ -33,7 +32,7 @@ type bench struct {
 	stderr   io.Writer
 }
 
-// way is a method of evaluating lists that is measured, such as a process for each list or a call of a gateway.
+// way is a measured method of evaluating resource lists, such as a process for each list or a call of a gateway.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
@@ -41,7 +40,7 @@ type way struct {
 	target   string // value of loadgen's flag --target
 }
 
-// measurements returns, by the name of each table, the function that measures and prints the table.
+// measurements returns a function for each table of results, by the table's name. It measures and prints the table.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
@@ -50,7 +49,7 @@ func (b *bench) measurements() map[string]func(context.Context) error {
 	}
 }
 
-// measureTables measures the tables in a comma-separated list. If a table fails, it continues with the next table.
+// measureTables measures the result tables in a comma-separated list of names. It continues if a table fails.
 func (b *bench) measureTables(ctx context.Context, list string) error {
 	measure, names := b.measurements(), strings.Split(list, ",")
 	for _, name := range names {
@@ -70,7 +69,7 @@ func (b *bench) measureTables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run measures the table "overhead": all ways of evaluating, with all sizes of lists and all numbers of callers.
+// run measures all ways of evaluating, with all sizes of lists and all numbers of callers (table "overhead").
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.openWays(ctx)
 	defer stop()
@@ -100,7 +99,7 @@ func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	return string(figures), nil
 }
 
-// openWays starts the servers for b.ways, the ways of evaluating, and returns the ways. Always call stop.
+// openWays starts the servers for the ways of evaluating in b.ways. Call stop, even after an error.
 func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// chain is the servers that an evaluation in a pod passes: a gateway, a minimal pod-manager (lender), and a
-// wrapper-server in place of the pod.
+// chain is the servers that serve an evaluation in a pod: a gateway, a minimal pod-manager, and a wrapper-server.
 type chain struct {
 	way
 
@@ -23,7 +22,7 @@ func (c *chain) stop() {
 	}
 }
 
-// startChain starts a gateway, a lender and a wrapper-server. If secure is true, they use mutual TLS with
+// startChain starts a gateway, a minimal pod-manager and a wrapper-server. If secure is true, they use mutual TLS with
 // certificates below dir, otherwise plaintext. The caller must stop the chain, even after an error.
 func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain, error) {
 	c := &chain{way: way{name: "plaintext"}}

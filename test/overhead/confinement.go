@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// Maximum costs of confinement: spareLimit if the process was started in advance of its evaluation (a spare
-// process), and newLimit if the process starts during the evaluation.
+// Limits for the cost of confinement, the restriction of functions' access to the machine: spareLimit applies to
+// processes started in advance of their evaluation, newLimit to processes started during the evaluation.
 const (
 	spareLimit = 1.05                   // maximum ratio to the unconfined median
 	newLimit   = 500 * time.Microsecond // maximum addition to the unconfined median
@@ -28,15 +28,15 @@ const confinementHeader = "function process  samples   p50 off    p50 on    on/o
 // nodeFunction is a function in JavaScript that returns its input, so that only the process costs time.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
-// subject is a function whose confinement is measured.
+// subject is a function with which the cost of confinement (restricted access) is measured.
 type subject struct {
 	name, image string
 	// pause is the pause between evaluations, in which a process for the next evaluation starts in advance.
 	pause time.Duration
 }
 
-// mode selects evaluations by processes that were started in advance, or by new processes. A new process starts
-// during the evaluation, so that only a short pause is necessary and more samples are measured.
+// mode selects evaluations by processes started in advance, or by new processes. A new process needs only a short
+// pause before its evaluation, so that more samples are measured.
 type mode struct {
 	name  string
 	env   []string
@@ -48,7 +48,7 @@ var modes = []mode{
 	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
-// confinement measures the table "confinement": the cost of confining functions in the gateway, for one resource.
+// confinement measures the cost of restricting functions' access, for a list of one resource (table "confinement").
 func (b *bench) confinement(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -92,7 +92,7 @@ func configEntry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compareConfined measures two gateways in turns, of which only one confines functions, and prints the medians.
+// compareConfined measures two gateways in turns, of which only one restricts functions, and prints the medians.
 func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {

@@ -19,7 +19,7 @@ func linesOf(table string) (begin, end string) {
 		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)
 }
 
-// updateDocument replaces the figures of a table in b.document, if the command line names a document.
+// updateDocument replaces the figures of a table in the document that the command line names, if it names any.
 func (b *bench) updateDocument(table, figures string) error {
 	if b.document == "" {
 		return nil
@@ -51,8 +51,8 @@ type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keepFigures runs the measurement of a table, and writes the printed figures into the document. It writes them even
-// if a figure exceeds its limit, but not after other errors.
+// keepFigures runs the measurement of a table, and writes the figures into the document, even if a figure exceeds its
+// limit. It does not write them after other errors.
 func (b *bench) keepFigures(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out

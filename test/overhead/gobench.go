@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// firstEvaluations measures the table "first": evaluations in new sandboxes in a process like fnctl --local.
+// firstEvaluations measures evaluations in new sandboxes in a process like fnctl --local (table "first").
 func (b *bench) firstEvaluations(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
@@ -26,7 +26,7 @@ func (b *bench) firstEvaluations(ctx context.Context) error {
 	return err
 }
 
-// cacheHits measures the table "hits": evaluations that the gateway answers from its result cache.
+// cacheHits measures evaluations that the gateway answers from its result cache (table "hits").
 func (b *bench) cacheHits(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", "./gateway", "Hit"); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *bench) cacheHits(ctx context.Context) error {
 	return err
 }
 
-// memory measures the table "memory": the resident memory of a gateway while it serves large messages.
+// memory measures the resident memory of a gateway while it serves large messages (table "memory").
 func (b *bench) memory(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", ".", "MemoryInFlight"); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (b *bench) memory(ctx context.Context) error {
 	return err
 }
 
-// roundTrips measures the table "round-trips": large messages over connections with latency.
+// roundTrips measures evaluations with large messages over connections with latency (table "round-trips").
 func (b *bench) roundTrips(ctx context.Context) error {
 	return b.goBench(ctx, "libs", "./evalserve", "RoundTrip")
 }

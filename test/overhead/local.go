@@ -19,14 +19,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// localRuns measures the table "local": fnctl render --local for a package with five functions and for a tree.
+// localRuns measures fnctl render --local for a package with five functions and for a tree (table "local").
 func (b *bench) localRuns(ctx context.Context) error {
 	return b.withRegistry(ctx, "fnctl --local", func(dir, registry string) error {
 		return errors.Join(b.fiveFunctions(ctx, dir, registry), b.packageTree(ctx, dir, registry))
 	})
 }
 
-// ofStore returns the environment for evaluating images of a local registry in sandboxes, with a store below dir.
+// ofStore returns the environment variables for evaluating a registry's images in sandboxes, with a store below dir.
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
@@ -124,7 +124,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand returns a function that runs a program. It ignores its list because the program renders a package.
+// runCommand returns a function that runs a program. The function ignores its list: the program renders a package.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command overhead measures the time that the gateway and the wrapper-server add to a function. It evaluates the same
-// function in four ways: as a bare process, by a minimal gRPC server, by the gateway's exec evaluator, and by a
-// wrapper-server. The ways are measured in short turns in the same run. Further tables compare, for example,
-// sandboxes with podman, and evaluations with and without confinement.
-//
-// The bare process is a new process of the function for each evaluation, as a caller without a server would start it.
+// function as a new process per evaluation (the bare process), by a minimal gRPC server, by the gateway's exec
+// evaluator, and by a wrapper-server. They are measured in short turns in the same run. Further tables compare, for
+// example, sandboxes with podman, and evaluations with and without restricted access (confinement).
 package main
 
 import (

@@ -18,9 +18,9 @@ type times struct {
 	calls int // number of calls in cpu
 }
 
-// measure returns the times of each way of evaluating by its name. It measures the ways in turns, in a random order
-// in each round, so that changes of the machine's speed affect all ways. Only a single way runs at a time, so that
-// its background work, such as starting processes in advance, does not slow down other ways.
+// measure returns the times of each way of evaluating by its name. It measures the ways in turns, in a random order in
+// each round, so that changes of the machine's speed affect all ways. Only a single way runs at a time, so that its
+// background work, such as starting processes, does not slow down the next.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)

@@ -18,16 +18,15 @@ import (
 // mutualTLSLimit is the maximum ratio of the median duration with mutual TLS to the median duration without it.
 const mutualTLSLimit = 1.05
 
-// gatewayID is the SPIFFE ID of gateways, and podID of the pod that the lender (a minimal pod-manager) grants.
-// podSecret proves the identity of this pod to gateways.
+// gatewayID and podID are the SPIFFE IDs of gateways and of the pod. podSecret proves the pod's identity to gateways.
 const (
 	gatewayID = "spiffe://function-runner/gateway"
 	podID     = "spiffe://function-runner/function-pod/porch-fn-system/pod"
 	podSecret = "abcdefghijklmnopqrstuvwxyz"
 )
 
-// mutualTLS measures the table "mutualtls": evaluations of a single resource by a chain of servers with plaintext and
-// by a chain with mutual TLS. All connections are open before the measurement.
+// mutualTLS measures evaluations of a single resource in pods, with plaintext and with mutual TLS between the servers
+// (table "mutualtls"). All connections are open before the measurement.
 func (b *bench) mutualTLS(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {

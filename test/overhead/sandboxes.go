@@ -32,8 +32,8 @@ type sandboxedFunction struct {
 
 const sandboxesHeader = "function  items  way       with pauses  over bare  in a row     over bare"
 
-// sandboxes measures the table "sandboxes": a bare process, the exec evaluator, sandboxes, and podman if it is
-// installed. It measures evaluations with pauses, in which processes start in advance, and without pauses.
+// sandboxes measures a bare process, the exec evaluator, sandboxes, and podman if it is installed (table "sandboxes").
+// It measures evaluations with pauses, in which processes start in advance, and without pauses.
 func (b *bench) sandboxes(ctx context.Context) error {
 	return b.withRegistry(ctx, "sandboxes", func(dir, registry string) error {
 		functions, err := b.sandboxed(dir, registry)
@@ -53,7 +53,7 @@ func (b *bench) sandboxes(ctx context.Context) error {
 }
 
 // withRegistry calls measure with a temporary directory and the address of the registry of examples/functions. If the
-// registry does not start, it prints a note. The parameter what names the skipped measurement.
+// registry does not start, it prints that the measurement named by the parameter what is skipped.
 func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -148,8 +148,8 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay pulls an image with podman, and returns the way of evaluating that runs it. ways is empty if podman is
-// not installed. remove removes the image.
+// podmanWay pulls an image with podman, and returns a way of evaluating that runs the image. ways is empty if podman
+// is not installed. remove removes the image.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -214,7 +214,7 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 	return nil
 }
 
-// inTurns measures the ways of evaluating in turns, in a random order in each round. With a pause, each turn is a
+// inTurns measures the ways of evaluating in turns, in a random order in each round. If pause is not zero, a turn is a
 // pause and an evaluation. Otherwise, it is several evaluations, of which the first is not counted.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))

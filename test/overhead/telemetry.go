@@ -18,8 +18,8 @@ const telemetryLimit = 1.03
 const telemetryHeader = "items callers way     samples        p50       mean        cpu   p50/off  mean/off " +
 	"  cpu/off  limit"
 
-// telemetry measures the table "telemetry": a gateway without telemetry, and a gateway that traces, exports and logs
-// each evaluation and whose metrics are scraped every second. It fails if the ratio exceeds telemetryLimit.
+// telemetry measures a gateway without telemetry, and a gateway that traces, exports and logs each evaluation and
+// whose metrics are scraped every second (table "telemetry"). It fails if the ratio exceeds telemetryLimit.
 func (b *bench) telemetry(ctx context.Context) error {
 	ways, stop, err := b.telemetryWays(ctx)
 	defer stop()
@@ -47,9 +47,9 @@ func (b *bench) telemetry(ctx context.Context) error {
 	return nil
 }
 
-// reportTelemetry prints a row for each way of evaluating, and reports whether the limit is held. The row contains
-// the processor time, which is more reliable than the median on a busy machine. It does not include the observer,
-// because collector and Prometheus would run on other machines.
+// reportTelemetry prints a row for each way of evaluating, and reports whether telemetryLimit is held. The row
+// contains the processor time, which is more reliable than the median on a busy machine. It excludes the collector and
+// Prometheus, which would run on other machines.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {
@@ -72,7 +72,7 @@ func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]time
 	return held, nil
 }
 
-// telemetryWays starts an observer and gateways without and with full telemetry. Call stop even after an error.
+// telemetryWays starts gateways without and with full telemetry, and its receiver. Call stop even after an error.
 func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var stops []func()
 	stop = func() {

@@ -11,7 +11,7 @@ import (
 // throughputGoal is the minimum ratio of the exec evaluator's throughput to the throughput of shell loops.
 const throughputGoal = 1.25
 
-// throughput measures the table "throughput": 8 callers of the exec evaluator, and 8 shells that run the program.
+// throughput measures 8 callers of the exec evaluator, and 8 shells that run the program (table "throughput").
 func (b *bench) throughput(ctx context.Context) error {
 	s, err := b.startGateway(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// counts contains, for each form by its name, how many comments, names or words have this form.
+// counts contains the number of comments, names or words with each discouraged form, by the form's name.
 type counts map[string]*count
 
 func (c counts) countOf(f form) *count {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function is the function that the attacks of test/attack evaluate. Its input contains the name of a
-// behaviour, such as "hang". The command performs this behaviour and then returns its input.
-//
-// The input selects the behaviour, so that a single server can serve harmless and hostile evaluations concurrently.
+// Command function is a KRM function that attacks its server or other callers, for the tests in test/attack. Its input
+// names a behaviour, such as "hang". The command performs this behaviour and then returns its input. Because the input
+// selects the behaviour, a single server can serve harmless and hostile evaluations.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 	"os"
 )
 
-// behaviours maps the names of behaviours in the input to Go functions. ARG is the argument in the input.
+// behaviours maps the behaviours' names to Go functions. ARG is the behaviour's argument, which the input contains.
 var behaviours = map[string]func(arg string){
 	"hang":    hangForever,   // never ends, and ignores SIGTERM
 	"wait":    waitFor,       // ends after the duration ARG
@@ -34,7 +33,7 @@ var behaviours = map[string]func(arg string){
 }
 
 func main() {
-	// Argument 0 is a role if a behaviour has started this process as a copy of the program. Perform only the role.
+	// If argument 0 is a key of roles, a behaviour has started this process as its helper. Perform only this role.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return

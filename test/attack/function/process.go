@@ -16,15 +16,15 @@ import (
 // if an interrupted test does not kill them.
 const lifetime = 2 * time.Minute
 
-// roles maps argument 0 of a copy of this program to the Go function that the copy runs.
+// roles maps argument 0 of a helper process, a copy of this program, to the Go function that the copy runs.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },
 	"spy":    spy,
 }
 
-// startRole starts a copy of this program with a key of roles as its argument 0. The copy inherits no open files.
-// The result is nil if the copy failed to start.
+// startRole starts a copy of this program as a helper process. role, a key of roles, is the copy's argument 0. The
+// copy inherits no open files. The result is nil if the copy failed to start.
 func startRole(role string, attr *syscall.SysProcAttr) *os.Process {
 	self, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func waitFor(arg string) {
 	}
 }
 
-// eatMemory allocates memory and keeps it for a second. It writes to each page, because other pages use no memory.
+// eatMemory allocates memory and keeps it for a second. It writes to each page, because untouched pages use none.
 func eatMemory(arg string) {
 	n, _ := strconv.Atoi(arg)
 	memory := make([]byte, n)
@@ -76,8 +76,8 @@ func leaveOrphans(arg string) {
 	}
 }
 
-// hideProcess starts a spy process in the process group of the server. The server must kill this process, but
-// cannot kill the group because it would kill itself.
+// hideProcess starts a process that spies on later evaluations, in the process group of the server. The server must
+// kill this process alone: killing the whole group would kill the server too.
 func hideProcess(string) {
 	group, err := syscall.Getpgid(os.Getppid())
 	if err != nil {

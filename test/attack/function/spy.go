@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// secret is a text in the resource lists of other callers, for which a spy process searches memory.
+// secret is a text in the resource lists of other callers. A hostile function searches memory for it.
 const secret = "secret-of-another-caller"
 
 // injected is the text that a spy process adds to the output of another caller's evaluation.
 const injected = "# added by another function\n"
 
-// spy runs in a process that an evaluation has left behind. Until its lifetime is over, it searches for the
-// processes of later evaluations and writes into their outputs.
+// spy runs in a process that an evaluation has left behind. It searches for the processes of later evaluations and
+// writes into their outputs. It exits after the time lifetime.
 func spy() {
 	signal.Ignore(syscall.SIGTERM)
 	for end := time.Now().Add(lifetime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command entrypoint is a function that returns its command line as results, so that tests can check it. It first
-// stores the command line in memory and in the directories that containers may write to, and returns a result for
-// each of these places. Its image has both an ENTRYPOINT and a CMD.
+// Command entrypoint is a function that returns its command line as results for tests. It first stores the command
+// line in memory and in directories that containers may write to, and returns a result for each of these places. Its
+// image has both an ENTRYPOINT and a CMD.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sleep is a function that returns its input after data.duration of its ConfigMap, by default ten seconds.
-// If the environment variable TESTFN_GREETING is set to a number, it first writes this number of bytes to stderr.
-// If it writes more than 64 KiB, a server that has started it in advance discards the process.
+// Command sleep is a function that returns its input after data.duration of its ConfigMap, by default ten seconds. It
+// first writes as many bytes to stderr as the environment variable TESTFN_GREETING says. A server that has started the
+// process in advance discards it if it writes more than 64 KiB.
 package main
 
 import (

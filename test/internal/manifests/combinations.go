@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Bases and Components are the names of the kustomizations that overlays combine. An overlay consists of a base and
-// any number of components, in any order. It must not repeat a component that the base already contains.
+// Bases and Components are the kustomizations in deploy/ that overlays combine. An overlay consists of a base and any
+// number of components, in any order, except for components that the base already contains.
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics generates the table of metrics in docs/metrics.md. It searches the Go source for calls that
-// create metrics. The descriptions in these calls become the text of the table.
+// Package metrics generates the table of metrics in docs/metrics.md from the calls in the Go source that create
+// metrics. The descriptions in these calls become the text of the table.
 package metrics
 
 import (

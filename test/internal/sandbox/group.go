@@ -17,8 +17,7 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// prefix is the prefix of the names of all control groups and directories that this package creates. The ID of the
-// creating process (owner) follows in the name.
+// prefix begins the names of all control groups and directories of this package. The process ID of the owner follows.
 const prefix = "fnr-sandbox-"
 
 // layout contains the file names of the memory controller in cgroup v1 or v2.

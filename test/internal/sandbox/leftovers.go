@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// runsDirectory returns the parent directory for the files of runs. For root, it is not a directory for temporary
-// files, because the sandbox mounts an empty file system over those directories.
+// runsDirectory returns the parent directory for the files of runs. For root, it is outside of the directories for
+// temporary files, because the sandbox covers those with an empty file system.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"
@@ -19,13 +19,13 @@ func runsDirectory() string {
 	return os.TempDir()
 }
 
-// NewDirectory creates a run's directory, named after the process owner. Other users can read it.
+// NewDirectory creates a directory for the files of the process with the ID owner. Other users can read it.
 func NewDirectory(owner int) (string, error) {
 	dir := filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the control groups and the directory of a run of the process owner, which has exited or is about to.
+// Sweep removes the control groups and the directory of the process with the ID owner, which exits or has exited.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {

@@ -10,18 +10,17 @@ import (
 // processorsRoot is the root directory of the CPU controller in cgroup v1.
 var processorsRoot = filepath.Join(mountPoint, "cpu")
 
-// preference is the CPU weight of a group, ten times the default. The program under attack gets preference because in
-// production, attackers and other programs do not run on its processors.
+// preference is the CPU weight of the program under attack: ten times the default, because in production attackers and
+// other programs do not run on its processors.
 const (
 	sharesV1, preferenceV1 = "cpu.shares", "10240"
 	sharesV2, preferenceV2 = "cpu.weight", "1000"
 )
 
-// newProcessors sets the CPU weight of a group. memory is the group's directory in the memory controller. The result
-// is the group's directory in the CPU controller, or empty if there is no CPU controller.
-//
-// Containers have such a CPU group too. Without it, the scheduler divides the processors equally between sessions.
-// Then eight functions, each in its own session, get eight times as much as the program and the attackers.
+// newProcessors sets the CPU weight of a group, as for a container, and returns the group's directory in the CPU
+// controller. It is empty if there is no CPU controller. memory is the group's directory in the memory controller.
+// Without the weight, each session gets an equal share of the processors: eight functions, each in its own session,
+// would get eight times as much as the program.
 func newProcessors(memory string) string {
 	dir := filepath.Join(processorsRoot, filepath.Base(memory))
 	if os.Mkdir(dir, 0o755) == nil {

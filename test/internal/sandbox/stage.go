@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stage is the first argument of a process of this program that only sets up the environment of another program. It
-// then executes that program ([Become]).
+// Stage is the first argument of a process of this program that sets up the environment of another program and then
+// executes the other program (see [Become]).
 const Stage = "stage"
 
 // user is the user and group ID of programs under attack. It is the same as in their images.
@@ -42,8 +42,8 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program.
-// args are the arguments after Stage. It returns only if there is an error.
+// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program. args
+// are the arguments after Stage. It returns only if it fails.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
 	if len(args) < 4 {

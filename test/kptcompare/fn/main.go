@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fn contains all functions for the comparison of fnctl with kpt. The name of the link through which it is
-// started selects the function. If the name is docker or podman, it acts as a minimal container engine: it prints a
-// version, and runs the function in the image of `docker run ... IMAGE`. kpt needs nothing else.
+// Command fn contains all functions for the comparison of fnctl with kpt. The name of the link that starts it selects
+// the function. Under the name docker or podman, it acts as a minimal container engine, which suffices for kpt: it
+// prints a version, and runs the function in the image of `docker run ... IMAGE`.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Annotations of old SDKs with the file of a resource, and its index in the file.
+// Annotations with which old SDKs record a resource's file and its index in the file.
 const (
 	legacyPath  = "config.kubernetes.io/path"
 	legacyIndex = "config.kubernetes.io/index"
@@ -225,7 +225,7 @@ func moveItem(l *list) error {
 	return nil
 }
 
-// quoteValues double-quotes all strings, as functions in other languages may, to compare the formats of fnctl and kpt.
+// quoteValues double-quotes all strings, as functions in other languages may, to compare the output of fnctl and kpt.
 func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())

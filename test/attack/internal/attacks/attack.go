@@ -46,7 +46,7 @@ func chooseByTime[T any](t *Target, brief, long T) T {
 	return long
 }
 
-// Lists of programs for the fields Programs and Short of attacks.
+// Lists of programs to attack, for the fields Programs and Short of [Attack].
 var (
 	every = []string{
 		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,
@@ -99,7 +99,7 @@ functionConfig:
 `, do, arg, strings.Repeat("x", padding))
 }
 
-// connectTo returns a gRPC client with its own connection. The caller must close it.
+// connectTo returns a gRPC client with its own connection from the attackers' address. The caller must close it.
 func (t *Target) connectTo() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(wire.Dial),

@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// chaos cancels calls at random times and closes connections in the middle of a message. Each caller must receive the
-// answer to its own request.
+// chaos cancels calls and cuts connections at random times. Each caller must receive the answer to its own request.
 var chaos = Attack{
 	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -48,7 +47,7 @@ var chaos = Attack{
 	},
 }
 
-// cancelAtRandom sends an evaluation and cancels it after a random time. An earlier answer must match the request.
+// cancelAtRandom cancels an evaluation after a random time. An answer that arrives earlier must match the request.
 func cancelAtRandom(
 	ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest,
 ) error {

@@ -15,14 +15,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// secret is a text that functions of other callers must not find. secretList is a resource list that contains it.
-// Its function runs for two seconds, so that the list is in memory during this time.
+// secret is a text that functions of other callers must not find. secretList is a resource list that contains secret.
+// Its function runs for two seconds, so that the attacker has time to find the list in memory.
 const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
 
-// maxTempBytes is the default of FNR_MAX_TEMP_BYTES, which limits the temporary files of a function. The function
-// must be killed before it has written a quarter more than this limit: see docs/security.md.
+// maxTempBytes is the default of FNR_MAX_TEMP_BYTES, the limit in bytes for a function's temporary files. The function
+// must be killed before it has written 1.25 times this limit; see docs/security.md.
 const maxTempBytes = 256 << 20
 
 // Attacks in which functions try to access resources that they must not reach.
@@ -41,8 +41,8 @@ func dockerConfig(*Target) string { return sandbox.DockerConfig }
 
 func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
-// confinement performs all attacks on the confinement of functions, one after another. It replaces the separate
-// attacks if the test runs with the option -short.
+// confinement performs all attacks in which a function tries to escape from its restrictions, one after another. It
+// replaces the separate attacks if the test runs with the option -short.
 var confinement = Attack{
 	Name: "confinement, all of it", Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -66,7 +66,7 @@ func confinementAttack(name, do, arg string) Attack {
 		Name: name, Programs: runners,
 		Run: func(ctx context.Context, t *Target) error {
 			if do == "steal" {
-				// Evaluate another caller's list at the same time, so that the server's memory contains it.
+				// Evaluate a list of another caller at the same time, so that the server's memory contains this caller's secret.
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)

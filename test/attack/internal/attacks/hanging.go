@@ -8,14 +8,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, for callers without a timeout. Function pods are not attacked
-// because only gateways call a pod, and only as often as they have leases from the pod-manager.
+// hanging evaluates many functions that never exit, for callers without a timeout. Function pods are not attacked:
+// only gateways call them, and only as often as the pod-manager permits.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging evaluates functions that never exit, with lists of 5 MB that together exceed the memory budget.
+// largeHanging evaluates functions that never exit, with 5 MB lists that exceed the limit on memory for requests.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
@@ -28,7 +28,7 @@ func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error 
 	defer cancel()
 	list := List("hang", "", padding)
 	return runAll(callers, func(int) error {
-		// Send requests without a deadline, which the server would enforce. Callers cancel the requests when ctx ends.
+		// Send no deadline, because the server would enforce it. Callers instead cancel the requests when ctx ends.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()
 		defer leave()

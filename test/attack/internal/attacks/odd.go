@@ -23,7 +23,7 @@ var oddLists = Attack{
 	},
 }
 
-// list is the beginning of most odd lists.
+// list is the beginning of most of the unusual resource lists below.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
 // oddListsByKind returns all unusual and malformed resource lists. The key of a list describes why the list is odd.

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// orphanTimeout is the time within which the server must kill the orphans of a function and reap exited processes.
+// orphanTimeout is the time within which the server must kill and reap the processes that a function left behind.
 const orphanTimeout = 10 * time.Second
 
 // orphans evaluates functions that leave hundreds of processes while another evaluation hangs. The server must kill
@@ -35,8 +35,8 @@ var orphans = Attack{
 	},
 }
 
-// noneLeft waits until no function's process runs in the given role and the program has reaped all exited
-// processes. It returns an error if this takes longer than orphanTimeout.
+// noneLeft waits until no helper process of a function runs in the given role, such as "orphan", and the program has
+// reaped all exited processes. It returns an error if this takes longer than orphanTimeout.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
 	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
 		left, zombies := 0, t.Zombies()

@@ -50,7 +50,7 @@ var innerRegistries = Attack{
 	},
 }
 
-// newClient returns an HTTP client with a single connection, whose source address is the address of attackers.
+// newClient returns an HTTP client with a single connection, from the source address that attackers use.
 func (t *Target) newClient() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -58,7 +58,7 @@ func (t *Target) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
 }
 
-// nameRegistry sends requests with the name of a repository. They make the program fetch an image from the
+// nameRegistry sends requests with image names in a repository. They make the program fetch an image from the
 // repository's registry, and list the repository's tags.
 func (t *Target) nameRegistry(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {

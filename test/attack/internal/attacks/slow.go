@@ -64,7 +64,7 @@ func announceBodies(conn *wire.Conn, streams int) (ids []uint32, err error) {
 	return ids, nil
 }
 
-// dripBodies sends a small part of the body on each stream every uploadPause until ctx ends.
+// dripBodies sends a small part of the body on each stream at intervals of uploadPause until ctx ends.
 func dripBodies(ctx context.Context, conn *wire.Conn, ids []uint32) {
 	ticker := time.NewTicker(uploadPause)
 	defer ticker.Stop()

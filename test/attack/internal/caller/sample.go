@@ -21,7 +21,7 @@ type Sample struct {
 	Failed error
 }
 
-// line is the JSON form of a sample. The process that runs the well-behaved callers writes a line for each call.
+// line is the JSON form of a sample, of which the process with the well-behaved callers writes a line for each call.
 type line struct {
 	Start  int64  `json:"start"` // nanoseconds
 	Took   int64  `json:"took"`  // nanoseconds

@@ -24,7 +24,7 @@ type Config struct {
 	Brief bool
 }
 
-// times are the minimum durations of warming up, and of the measurements before, during and after an attack.
+// times are the minimum durations of the warm-up, and of the measurements before, during and after an attack.
 type times struct{ warmUp, before, meanwhile, after time.Duration }
 
 var (
@@ -45,9 +45,9 @@ const attackLimit = 2 * time.Minute
 // waited too long. The machine may have been busy. A real defect fails each time.
 const tries = 3
 
-// Run attacks a program and returns the result. It returns an error only if the test itself fails, not if the
-// program does. A brief run makes fewer than 100 calls, so that a single slow call is the 99th percentile. If only
-// latency fails the brief run, Run repeats it as a thorough run with more calls.
+// Run attacks a program and returns the result. It returns an error only if the test itself fails, not if the program
+// does. In a brief run with fewer than 100 calls, a single slow call determines the 99th percentile. Run therefore
+// repeats the attack with more calls if only latency was wrong.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {
@@ -84,8 +84,7 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 // moments are the times when the measurements before, during and after an attack begin or end.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack and records the program's memory before and after it. It returns the times when the
-// measurements began and ended.
+// watchAttack runs the attack, records the program's memory before and after it, and returns the measurements' times.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)
@@ -106,7 +105,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 	return at
 }
 
-// compare stores in the row how well the well-behaved callers were served before, during and after the attack.
+// compare stores in the row the latencies and failures of well-behaved callers before, during and after the attack.
 func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
@@ -133,8 +132,8 @@ func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// awaitSettled waits until the program has freed the memory that the attack has used, for at most the duration
-// settle. It returns the memory that the program then uses.
+// awaitSettled waits until the program has freed the attack's memory or the time settle is over. It returns the
+// program's memory usage then.
 func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {

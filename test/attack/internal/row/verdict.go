@@ -15,12 +15,12 @@ import (
 const (
 	// slower is the maximum ratio of the callers' latency during an attack to their latency before it.
 	slower = 3
-	// leastP99 replaces the latency before an attack, if it is lower, in the comparison with the latency during the
-	// attack. The callers, the attack and the program share two processors, where a time slice of the scheduler is some
-	// milliseconds. A smaller value would measure the scheduler, not the program.
+	// leastP99 replaces a lower latency before the attack when it is compared with the latency during the attack. The
+	// callers, the attack and the program share two processors, where a scheduler's time slice is some milliseconds. A
+	// smaller value would measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
 	// kept is the additional memory that a program may use after an attack. Ten attacks that each leave this much would
-	// use up its memory limit. A tenth of its earlier usage, which is some megabytes, would be too strict: garbage
+	// reach its memory limit. A tenth of the program's earlier usage, some megabytes, would be too strict: garbage
 	// collection and processes started in advance change the usage by more.
 	kept = system.Limit / 10
 	// settle is the time within which the program must free its memory after an attack.

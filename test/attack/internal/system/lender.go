@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// Lender replaces the pod-manager for a gateway under attack. It immediately grants leases on running pods.
+// Lender replaces the pod-manager for a gateway under attack. It grants leases, which permit calls of pods, at once.
 type Lender struct {
 	podmanagerv1connect.UnimplementedPodManagerServiceHandler
 	Address string
@@ -63,7 +63,7 @@ func (l *Lender) Lend(image, address string) {
 	l.pods[image] = address
 }
 
-// Lease grants the lease of the image's pod at once. It returns after the next message or the end of the stream.
+// Lease grants the image's pod at once. It returns when the gateway sends its next message or closes the stream.
 func (l *Lender) Lease(
 	_ context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
 ) error {

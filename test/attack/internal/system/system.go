@@ -38,7 +38,7 @@ type System struct {
 	*Program
 	// Lender grants pods to a gateway under attack. It is nil for other programs.
 	Lender *Lender
-	// Registries are addresses that programs use as registries. Nothing listens there until an attack serves one.
+	// Registries are addresses of registries that programs use. Nothing listens there until an attack serves them.
 	Registries []string
 
 	registry string       // address of the working registry
@@ -58,7 +58,7 @@ type plan struct {
 	args, env        []string
 }
 
-// New copies the programs in bin to dir and writes their configuration. limited sets a memory limit on programs.
+// New copies the programs in bin to dir and writes their configuration. If limited is true, their memory is limited.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
 	if err := s.newRegistries(); err != nil {
@@ -205,7 +205,7 @@ func (s *System) configure(p *plan, name string) error {
 	return nil
 }
 
-// Favour gives the well-behaved callers a control group with the same share of the processors as a program.
+// Favour protects well-behaved callers from the attack's load: their control group gets a program's processor share.
 func (s *System) Favour(pid int) (err error) {
 	if !s.limited {
 		return nil

@@ -46,8 +46,8 @@ func waitForNode(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// createObject creates an object unless it exists. It retries because an API server that has just started rejects
-// objects that it cannot validate, or allocate an address for, yet.
+// createObject creates an object unless it exists. It retries because a newly started API server rejects objects until
+// it can validate them and allocate their addresses.
 func createObject[T any](ctx context.Context, object *T, in interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 },

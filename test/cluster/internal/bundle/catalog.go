@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// catalogRepositories are the prefixes of repositories with catalog functions in a cluster's registries: the test
-// bed's own prefix, and the prefix at ghcr.io, because the open registry is a mirror of ghcr.io.
+// catalogRepositories are the prefixes of repositories with catalog functions in a cluster's registries: our own
+// prefix, and the prefix at ghcr.io, for which a registry of the cluster is a mirror.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
 // catalog returns the images of the catalog functions, which the go.mod files below functions/ list as tools.

@@ -44,8 +44,7 @@ func isUnified() bool {
 	return unix.Statfs(mountPoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Join creates a group with the given name and its child "components" in every hierarchy, and moves this process into
-// the child.
+// Join creates a group and its child "components" in every hierarchy, and moves this process into the child.
 func Join(name string) error {
 	roots, err := listHierarchies()
 	if err != nil {

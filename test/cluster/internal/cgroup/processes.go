@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Groups returns the process IDs in the named group and in all groups below it, in every hierarchy. The keys are the
-// groups' directories. Groups that are removed during the call are left out.
+// Groups returns the process IDs in the named group and in all groups below it, in every hierarchy, by the groups'
+// directories. It omits groups that are removed during the call.
 func Groups(name string) (map[string][]int, error) {
 	roots, err := listHierarchies()
 	if err != nil {

@@ -73,15 +73,15 @@ func killProcesses(dir string) {
 	}
 }
 
-// killMember kills a process if it still belongs to the group. The process may have exited since it was listed, and
-// its ID may have been reused by a process outside of the group.
+// killMember kills a process if it still belongs to the group. The process may have exited since it was listed, and a
+// process outside of the group may have got its ID.
 func killMember(dir string, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// Check again after the descriptor (pidfd) was opened: it keeps referring to the same process.
+	// Check again with the descriptor (pidfd) open: it refers to this process even if the ID is reused.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

@@ -64,9 +64,9 @@ func newComponent(name, version string, source generatedModule) Component {
 	}
 }
 
-// sharedRequirements returns the requirements of this program as lines of a go.mod. All components then use the same
-// or newer versions of libraries, so that shared libraries are compiled only once, which saves a third of the work. A
-// component's key ignores them, so that a change of this program does not rebuild components.
+// sharedRequirements returns the requirements of this program as lines of a go.mod. With them, all components use the
+// same versions of libraries, or newer, so that Go compiles shared libraries once, which saves a third of the work.
+// They are not part of a component's cache key: a change of this program rebuilds no components.
 func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

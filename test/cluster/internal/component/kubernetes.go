@@ -14,8 +14,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// kubeSource is the source of a program that contains all programs of Kubernetes. The name by which it is started
-// selects one.
+// kubeSource is the source of a program that contains all programs of Kubernetes. The name of the link through which
+// it is started selects a program.
 //
 //go:embed kube.go.txt
 var kubeSource string

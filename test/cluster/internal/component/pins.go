@@ -4,8 +4,7 @@ package component
 
 import "github.com/krm-function-runner/function-runner/build/images/release"
 
-// kubernetesVersion is the version of Kubernetes. Its libraries have the same minor and patch version with the major
-// version 0.
+// kubernetesVersion is the version of Kubernetes. Its libraries have the same version with 0 as major version.
 const kubernetesVersion = "v1.37.2"
 
 // Containerd returns the container runtime with its shim. Image volumes require version 2.1 or later.

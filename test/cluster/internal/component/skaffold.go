@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Skaffold returns the component with skaffold. Its source is copied: `go install` rejects replace directives.
+// Skaffold returns the component with skaffold, built in a copy: `go install` rejects its replace directives.
 func Skaffold() Component {
 	const version, path = "v2.16.1", "github.com/GoogleContainerTools/skaffold/v2"
 	return Component{

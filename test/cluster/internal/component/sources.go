@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Sources returns a component with the repository's files at a commit, which is fetched if the clone lacks it.
+// Sources returns a component with the repository's files at a commit. If the clone lacks the commit, it is fetched.
 func Sources(root, commit string) Component {
 	return Component{
 		Name:    "sources",

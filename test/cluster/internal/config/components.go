@@ -66,8 +66,8 @@ func apiServerFlags(l layout.Layout) []string {
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
 		"--authorization-mode=Node,RBAC",
-		// Disable two features that need an etcd that reports the progress of watches. Debian's etcd 3.4 does not: each
-		// watch that begins with a list would wait for three seconds and fail.
+		// Disable two features that need an etcd with progress reports for watches. Debian's etcd 3.4 has none: each watch
+		// that begins with a list would wait for three seconds and fail.
 		"--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
@@ -110,7 +110,7 @@ func controllerFlags(l layout.Layout) []string {
 		"--authentication-tolerate-lookup-failure",
 		"--leader-elect=false",
 		"--cert-dir=" + l.Path("pki"),
-		// The default rate limits for requests to the API server would delay the endpoints of new function pods.
+		// The default rate limits for API requests would delay the endpoints of new function pods, and thus evaluations.
 		"--kube-api-qps=100", "--kube-api-burst=200",
 	}
 }

@@ -38,7 +38,7 @@ func (view) PauseImage() string       { return PauseImage }
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
 // Write writes all configuration files of a cluster. bridgesFiltered is true if iptables processes traffic between
-// pods on a bridge. Otherwise Services masquerade all callers, so that answers return through the node.
+// pods on a bridge. Otherwise kube-proxy replaces callers' addresses, so that answers return through the node.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

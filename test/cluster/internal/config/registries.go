@@ -44,8 +44,8 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	return writeMirror(l)
 }
 
-// catalogHost is the public registry of the catalog's functions. The container runtime uses the open registry as
-// its mirror, because the cluster's network has no route to the internet.
+// catalogHost is the public registry of the catalog's functions. The container runtime uses the cluster's registry
+// without credentials as a mirror, because the cluster's network has no route to the internet.
 const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {

@@ -32,8 +32,7 @@ const (
 )
 
 // Collect writes logs of components and pods, objects of the API server, and the state of processes, control groups,
-// mounts and network into dir. It replaces the files of an earlier call. The error lists the parts that could not be
-// collected.
+// mounts and network into dir, in place of earlier files. The error lists the parts that it could not collect.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()

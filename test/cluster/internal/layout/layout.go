@@ -14,8 +14,8 @@ import (
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
-	// AliasAddress is a second address of the node, for tests of pulls without configuration. Registries listen on it
-	// too, but the container runtime has neither credentials nor a certificate authority for it.
+	// AliasAddress is a second address of the node, for tests of pulls without configuration. Registries listen on it,
+	// but the container runtime has neither credentials nor a certificate authority for it.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24
 	Bridge         = "node0"

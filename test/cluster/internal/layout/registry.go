@@ -14,7 +14,7 @@ type Registry struct {
 	TLS bool
 }
 
-// The registries of a cluster. Clients need nothing, a password, or trust in the cluster's certificate authority.
+// The registries of a cluster: without credentials, with a password, and with a password and a private TLS authority.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}

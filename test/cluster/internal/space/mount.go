@@ -84,8 +84,7 @@ func uncoverDirectory(dir *os.File) error {
 	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// existingBelow returns the elements of dirs that exist below a parent, with resolved links and without duplicates.
-// Parents come before children.
+// existingBelow returns the directories in dirs that exist below a parent, parents first, without links or duplicates.
 func existingBelow(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {

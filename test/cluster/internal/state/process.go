@@ -70,7 +70,7 @@ func (p Process) Kill(ctx context.Context) error {
 		return nil // already exited
 	}
 	defer unix.Close(fd)
-	// Check again after the descriptor (pidfd) was opened: it keeps referring to the same process.
+	// Check again with the descriptor (pidfd) open: it refers to this process even if the ID is reused.
 	if !p.Alive() {
 		return nil
 	}

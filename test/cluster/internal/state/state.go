@@ -21,7 +21,7 @@ type State struct {
 	Init Process `json:"init"`
 	// Ready is true after the cluster has come up.
 	Ready bool `json:"ready"`
-	// Config is the revision of the cluster's configuration. The command up replaces clusters of other revisions.
+	// Config is the revision of the cluster's configuration. `cluster up` replaces clusters of other revisions.
 	Config string `json:"config"`
 	// Path is the search path (PATH) for the cluster's programs.
 	Path string `json:"path"`

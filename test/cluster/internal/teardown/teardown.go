@@ -22,7 +22,7 @@ const killTimeout = 20 * time.Second
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// The exit of the first process of the PID namespace ends all processes, mounts and networks of the cluster. If the
+	// End the first process of the PID namespace, and thereby all processes, mounts and networks of the cluster. If the
 	// state file cannot be read, the removal of the control groups below kills the processes.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {

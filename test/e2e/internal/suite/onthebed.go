@@ -11,7 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// InsecureRegistries maps Deployments that call registries to their variable for registries without TLS.
+// InsecureRegistries maps Deployments to their environment variables that permit registries without TLS.
 var InsecureRegistries = map[string]string{
 	"image-resolver":  "FNR_INSECURE_REGISTRIES",
 	"function-runner": "FNR_INSECURE_REGISTRIES",
@@ -22,9 +22,9 @@ func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }
 
-// OnTheBed adapts manifests to the test bed. It removes objects of Istio, and allows programs to use the open
-// registry, which has no TLS. It removes the resources of containers because the only node has two processors. It
-// keeps requests for memory, because a kubelet would evict pods without such requests first.
+// OnTheBed adapts manifests to the test bed: it removes Istio's objects, and permits the registry without TLS. It
+// removes the containers' resources because the only node has two processors, but keeps memory requests because a
+// kubelet evicts pods without them first.
 func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	objects = slices.DeleteFunc(objects, OfTheMesh)

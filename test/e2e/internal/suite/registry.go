@@ -37,8 +37,8 @@ const (
 	Porch Version = "porch"
 )
 
-// Program returns the name of a program's image in the test bed's open registry. The name contains a digest because a
-// node does not pull a tag again that it has pulled before.
+// Program returns the name of a program's image in the test bed's registry without credentials. The name contains a
+// digest because a node does not pull a tag again that it has pulled before.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)

@@ -20,10 +20,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// RemoveNamespace deletes a namespace and waits until it no longer exists. If the test has failed, it first writes
-// the objects and logs in the namespace to files. It deletes controllers and pods before the namespace, because the
-// namespace controller checks only after half of a grace period whether pods have exited. It shortens the pods' grace
-// period, because a container that receives SIGTERM while it starts misses the signal.
+// RemoveNamespace deletes a namespace and waits until it no longer exists. If the test has failed, it first saves the
+// namespace's objects and logs. It deletes controllers and pods first: the namespace controller checks only after half
+// of a grace period whether pods have exited. It shortens this period: a starting container misses SIGTERM.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -54,8 +53,8 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 // deleted again, so that tests end sooner.
 const grace = 60
 
-// removeAll deletes objects until no object exists. This includes objects that a controller creates in the
-// meantime, because the garbage collector would notice much later that the owner of such an object is deleted.
+// removeAll deletes objects until none exist, including objects that a controller creates in the meantime. The garbage
+// collector would delete these much later.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(
 	name string) error,
 ) {
@@ -71,7 +70,7 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until no objects exist. It calls the function there for each object, and after each change.
+// awaitNone waits until no objects exist. It calls there with each object, first and after each change of the object.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

@@ -34,7 +34,7 @@ const (
 	evidenceVariable = "FNR_EVIDENCE"
 )
 
-// Suite provides access to the cluster under test.
+// Version selects a version of the programs' images: a prefix of repositories in the registry without credentials.
 type Suite struct {
 	Client kubernetes.Interface
 	// Toolbox is the name of the image of test/images/toolbox in a registry that the cluster can pull from.
@@ -48,9 +48,8 @@ type Suite struct {
 	evidence string
 }
 
-// New returns a suite for the cluster in the kubeconfig KUBECONFIG. On clusters outside of the test bed,
-// FNR_TOOLBOX_IMAGE must name the image of test/images/toolbox. FNR_EVIDENCE, by default a temporary directory,
-// receives logs and objects of failed tests, in a directory for each package of tests.
+// New returns a suite for the cluster in KUBECONFIG. Outside of the test bed, FNR_TOOLBOX_IMAGE must name the image of
+// test/images/toolbox. FNR_EVIDENCE, by default a temporary directory, receives logs and objects of failed tests.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -134,8 +133,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run creates a suite, calls the function use with it, runs the tests of a package, and returns their exit code. If
-// tests fail, it prints the path of their logs and objects. A TestMain only needs to call Run.
+// Run creates a suite, calls use with it, runs the tests of a package, and returns their exit code. If tests fail, it
+// prints the path of their logs and objects. A TestMain only needs to call Run.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 // ConditionTimeout is the timeout of [Until]. It is shorter than the test's, so that Until can still print the state.
 const ConditionTimeout = 5 * time.Minute
 
-// Until waits until the function holds returns true. As long as it returns false, its second result describes the
-// state. This text is printed if the wait fails.
+// Until waits until holds returns true. If the wait fails, it prints holds' second result, which describes the state.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
