@@ -54,8 +54,8 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// suppliedCluster returns the layout and state of the running cluster to commands that build images from the
-// repository. It returns an error if the cluster is not up or the sources are missing.
+// suppliedCluster returns the file paths and the state of the running cluster to commands that build images. It fails
+// if the cluster is not up or the sources of the images are missing.
 func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err

@@ -32,7 +32,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// Stop waiting if the cluster's first process exits. Normally it keeps running when this process exits.
+	// Stop waiting if the cluster's first process exits. Normally, the first process outlives this process.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
 	if err := o.fillRegistries(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))

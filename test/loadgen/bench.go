@@ -20,8 +20,8 @@ type Target struct {
 // Evaluate evaluates a resource list, and returns the function's output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
-// Loop evaluates a list repeatedly. After every evaluation, it calls each with the evaluation's error or nil, and
-// returns when each returns false.
+// Loop evaluates a list repeatedly. After every evaluation, it calls the function each with the evaluation's error or
+// nil. It returns when this function returns false.
 type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
 // Input is a resource list to evaluate.

@@ -45,7 +45,7 @@ func newSample(rounds [][]turn, target int) sample {
 // Latencies are NaN if there were no successful evaluations.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures returns the figures of the sample. weights contains the weight of each round: it counts that many times.
+// figures returns the figures of the sample. weights contains the number of times that each round counts.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64

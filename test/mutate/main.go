@@ -3,8 +3,8 @@
 // Command mutate tests the tests of this repository's core packages. It makes small changes (mutations) to the
 // packages, one after another, and runs the tests after each, to find changes that no test notices.
 //
-// Tests must notice all mutations in mutations.go. Then the tool gremlins generates mutations. The command prints them
-// if no test notices, but does not fail: a developer must judge whether they make a difference.
+// Tests must notice all mutations in mutations.go. Then the tool gremlins generates mutations. The command prints
+// mutations that no test notices, but does not fail: a developer must judge whether they make a difference.
 package main
 
 import (

@@ -21,7 +21,8 @@ type mutation struct {
 	Name    string
 	Package string // directory of the package in the repository
 	Edits   []edit
-	// Tests are the packages whose tests run, as paths in the module, by default the changed package. A test must fail.
+	// Tests are the paths, relative to the module, of the packages whose tests run. The default is the changed package.
+	// The mutation must make at least one test fail.
 	Tests []string
 }
 

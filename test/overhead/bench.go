@@ -40,7 +40,7 @@ type way struct {
 	target   string // value of loadgen's flag --target
 }
 
-// measurements returns a function for each table of results, by the table's name. It measures and prints the table.
+// measurements returns, by the name of each table of results, a function that measures the table and prints it.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,

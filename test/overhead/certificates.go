@@ -41,7 +41,7 @@ func certificateTemplate() *x509.Certificate {
 	}
 }
 
-// sign creates a key and a certificate for it. The authority signs the certificate. Without a key yet, it self-signs.
+// sign creates a key and a certificate, which the authority signs. The authority's own certificate is self-signed.
 func (a *authority) sign(template *x509.Certificate, cert **x509.Certificate, key **ecdsa.PrivateKey) error {
 	created, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

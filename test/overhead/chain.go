@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// chain is the servers that serve an evaluation in a pod: a gateway, a minimal pod-manager, and a wrapper-server.
+// chain contains the servers of an evaluation in a pod: a gateway, a minimal pod-manager, and a wrapper-server as pod.
 type chain struct {
 	way
 

@@ -11,7 +11,7 @@ import (
 )
 
 // runsDirectory returns the parent directory for the files of runs. For root, it is outside of the directories for
-// temporary files, because the sandbox covers those with an empty file system.
+// temporary files, because the sandbox covers them with an empty file system.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"

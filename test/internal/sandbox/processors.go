@@ -18,7 +18,7 @@ const (
 )
 
 // newProcessors sets the CPU weight of a group, as for a container, and returns the group's directory in the CPU
-// controller. It is empty if there is no CPU controller. memory is the group's directory in the memory controller.
+// controller. The result is empty without a CPU controller. memory is the group's directory in the memory controller.
 // Without the weight, each session gets an equal share of the processors: eight functions, each in its own session,
 // would get eight times as much as the program.
 func newProcessors(memory string) string {

@@ -44,8 +44,8 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames serves a pod that sends an answer of megabytes in one-byte frames. Each frame occupies a hundred bytes
-// of memory until the message is complete, so that the gateway must reject the answer early.
+// smallFrames serves a pod that sends an answer of megabytes in frames of a single byte. Each frame occupies a
+// hundred bytes of memory until the message is complete, so the gateway must reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {

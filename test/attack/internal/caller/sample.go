@@ -21,7 +21,7 @@ type Sample struct {
 	Failed error
 }
 
-// line is the JSON form of a sample, of which the process with the well-behaved callers writes a line for each call.
+// line is the JSON form of a [Sample]. The process of the well-behaved callers prints a line for each call.
 type line struct {
 	Start  int64  `json:"start"` // nanoseconds
 	Took   int64  `json:"took"`  // nanoseconds

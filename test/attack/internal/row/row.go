@@ -47,7 +47,7 @@ const tries = 3
 
 // Run attacks a program and returns the result. It returns an error only if the test itself fails, not if the program
 // does. In a brief run with fewer than 100 calls, a single slow call determines the 99th percentile. Run therefore
-// repeats the attack with more calls if only latency was wrong.
+// repeats the attack with more calls if only latency exceeded its limit.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {

@@ -205,7 +205,7 @@ func (s *System) configure(p *plan, name string) error {
 	return nil
 }
 
-// Favour protects well-behaved callers from the attack's load: their control group gets a program's processor share.
+// Favour puts the well-behaved callers into a control group with a high CPU weight, so that attacks do not slow them.
 func (s *System) Favour(pid int) (err error) {
 	if !s.limited {
 		return nil

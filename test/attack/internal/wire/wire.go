@@ -106,7 +106,7 @@ func (c *Conn) handleFrame(frame http2.Frame) error {
 	return nil
 }
 
-// applySettings applies the server's initial window size to all streams and acknowledges the settings.
+// applySettings applies the server's initial flow-control window size to all streams and acknowledges the settings.
 func (c *Conn) applySettings(settings *http2.SettingsFrame) error {
 	if size, ok := settings.Value(http2.SettingInitialWindowSize); ok {
 		for id := range c.windows {
@@ -117,7 +117,7 @@ func (c *Conn) applySettings(settings *http2.SettingsFrame) error {
 	return c.framer.WriteSettingsAck()
 }
 
-// enlargeWindow applies a window update to a stream, or to the connection if the stream is 0.
+// enlargeWindow applies a flow-control window update to a stream, or to the connection if stream is 0.
 func (c *Conn) enlargeWindow(stream uint32, by int64) {
 	if stream == 0 {
 		c.window += by

@@ -11,8 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// identity is the source of a function in JavaScript that returns its input. Tests use it to measure the start of
-// Node.js.
+// identity is the source of a JavaScript function that returns its input, to measure the start of Node.js.
 //
 //go:embed identity.js
 var identity string

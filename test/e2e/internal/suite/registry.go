@@ -25,7 +25,7 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version selects a version of the programs' images: their repositories' prefix in the test bed's open registry.
+// Version selects a version of the programs' images: a prefix of repositories in the registry without credentials.
 type Version string
 
 const (

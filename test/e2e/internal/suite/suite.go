@@ -34,7 +34,7 @@ const (
 	evidenceVariable = "FNR_EVIDENCE"
 )
 
-// Version selects a version of the programs' images: a prefix of repositories in the registry without credentials.
+// Suite provides access to the cluster under test.
 type Suite struct {
 	Client kubernetes.Interface
 	// Toolbox is the name of the image of test/images/toolbox in a registry that the cluster can pull from.
@@ -133,8 +133,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run creates a suite, calls use with it, runs the tests of a package, and returns their exit code. If tests fail, it
-// prints the path of their logs and objects. A TestMain only needs to call Run.
+// Run creates a suite, calls the function use with it, runs the tests of a package, and returns their exit code. If
+// tests fail, it prints the path of their logs and objects. A TestMain only needs to call Run.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {
