@@ -13,9 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -392,24 +390,5 @@ func TestNetwork(t *testing.T) {
 			}
 		}
 		stop()
-	}
-}
-
-// TestTheDocumentsNameEach holds docs/security-tests.md to the rows above: a line for each mechanism names what it
-// holds back.
-func TestTheDocumentsNameEach(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security-tests.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	by := map[string][]string{}
-	for name, tc := range heldBack(targets{}) {
-		by[tc.by] = append(by[tc.by], name)
-	}
-	for mechanism, names := range by {
-		slices.Sort(names)
-		if line := "- " + mechanism + ": " + strings.Join(names, ", ") + "\n"; !bytes.Contains(text, []byte(line)) {
-			t.Errorf("docs/security-tests.md has no line %s", line)
-		}
 	}
 }

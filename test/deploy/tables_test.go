@@ -3,10 +3,8 @@
 package deploy_test
 
 import (
-	"maps"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -100,43 +98,4 @@ func allSettings(t *testing.T) (all []settings.Setting) {
 		all = append(all, found...)
 	}
 	return all
-}
-
-// hasDefault reports whether a cell has a default: literally, or in prose if the program computes it.
-func hasDefault(cell, value string) bool {
-	if texts := quoted(cell); len(texts) > 0 {
-		return cell == "`"+value+"`"
-	}
-	return value == "" || value == "0"
-}
-
-// TestDocumentHasEveryFile compares the table of files with the settings whose defaults
-// are paths, and with the flags for them.
-func TestDocumentHasEveryFile(t *testing.T) {
-	values, paths := map[string][]string{}, map[string]bool{}
-	for _, s := range allSettings(t) {
-		values[s.Variable] = append(values[s.Variable], s.Default)
-		if strings.HasPrefix(s.Default, "/") || strings.HasPrefix(s.Default, "./") {
-			paths[s.Variable] = true
-		}
-	}
-	for _, r := range table(t, configurationDoc, "flag") {
-		values[strings.Trim(r["flag"], "`")] = quoted(r["default"])
-	}
-	for _, r := range table(t, configurationDoc, "file") {
-		for _, name := range quoted(r["set with"]) {
-			delete(paths, name)
-			if len(values[name]) == 0 && strings.HasPrefix(name, "FNR_") {
-				t.Errorf("no setting is called %s", name)
-			}
-			for _, value := range values[name] {
-				if !hasDefault(r["file"], value) {
-					t.Errorf("the document has %q for %s, whose default is %q", r["file"], name, value)
-				}
-			}
-		}
-	}
-	if len(paths) > 0 {
-		t.Errorf("the table of files lacks %v", slices.Sorted(maps.Keys(paths)))
-	}
 }

@@ -10,13 +10,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
 // linesOf returns the comment lines before and after the figures of a table in a document.
 func linesOf(table string) (begin, end string) {
-	return fmt.Sprintf("<!-- Written by make bench-docs, %s: begin -->\n", table),
-		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)
+	return fmt.Sprintf("<!-- Written by make bench-docs: %s -->\n", table), fmt.Sprintf("<!-- end of %s -->\n", table)
 }
 
 // updateDocument replaces the figures of a table in the document that the command line names, if it names any.
@@ -65,10 +65,13 @@ func (b *bench) keepFigures(ctx context.Context, table string, measure func(cont
 	return errors.Join(err, b.updateDocument(table, formatMarkdown(printed.String())))
 }
 
-// formatMarkdown returns the figures as Markdown: a Markdown table as it is, and other text as a code block.
+// padding matches the spaces and dashes that align the columns of a Markdown table on a terminal.
+var padding = regexp.MustCompile(`( ) +|(---)-+`)
+
+// formatMarkdown returns the figures as Markdown: a Markdown table without padding, and other text as a code block.
 func formatMarkdown(figures string) string {
 	if strings.HasPrefix(figures, "|") || strings.Contains(figures, "\n|") {
-		return figures
+		return padding.ReplaceAllString(figures, "$1$2")
 	}
 	return "```text\n" + strings.TrimRight(figures, "\n") + "\n```\n"
 }

@@ -63,6 +63,15 @@ func TestFiguresGetIntoTheDocument(t *testing.T) {
 	}
 }
 
+// TestTablesGetIntoTheDocumentWithoutPadding has a table that a terminal aligns.
+func TestTablesGetIntoTheDocumentWithoutPadding(t *testing.T) {
+	padded := "Measured here.\n\n| load      |  p50   | over bare |\n| --------- | ------ | --------- |\n| 8 callers | 3.5 ms |           |\n"
+	want := "Measured here.\n\n| load | p50 | over bare |\n| --- | --- | --- |\n| 8 callers | 3.5 ms | |\n"
+	if got := formatMarkdown(padded); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // ofTheCluster are the tables that benchmarks of test/e2e/pods write.
 var ofTheCluster = []string{"machine-cluster", "warm", "throughput-pods", "burst", "cold"}
 
@@ -115,7 +124,7 @@ func TestDocumentTakesFigures(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, place := range regexp.MustCompile(`Written by make bench-docs, (\S+): begin`).FindAllSubmatch(document, -1) {
+	for _, place := range regexp.MustCompile(`Written by make bench-docs: (\S+) -->`).FindAllSubmatch(document, -1) {
 		if !slices.Contains(tables, string(place[1])) {
 			t.Errorf("nothing writes the place of %s", place[1])
 		}

@@ -39,7 +39,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 			home := newHome(t, user)
 			cmd := exec.CommandContext(t.Context(), filepath.Join(home, "tests"),
 				"-test.v", "-test.timeout=10m", "-test.run=^Test.*("+ofSandboxes+")/^"+launcher+"$")
-			cmd.Dir = filepath.Join(home, "services/gateway/gateway")
+			cmd.Dir = home
 			cmd.Env = append(cmd.Environ(), "HOME="+home, "TMPDIR="+home, testfn.Built+"="+filepath.Join(home, "testfn"))
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 			out, err := cmd.CombinedOutput()
@@ -50,8 +50,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	})
 }
 
-// newHome returns a directory of a user, with these tests, the program of the functions, and the document that tests
-// read, at its place in the repository.
+// newHome returns a directory of a user, with these tests and the program of the functions.
 func newHome(t *testing.T, user uint32) string {
 	t.Helper()
 	home, err := os.MkdirTemp("", "home")
@@ -69,18 +68,6 @@ func newHome(t *testing.T, user uint32) string {
 	if err != nil {
 		t.Fatalf("copy the tests: %v: %s", err, out)
 	}
-	document, err := os.ReadFile("../../../docs/security-tests.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(home, "services/gateway/gateway"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(home, "docs"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(home, "docs/security-tests.md"), string(document))
-	share(t, filepath.Join(home, "docs/security-tests.md"))
 	if err := os.Chown(home, int(user), int(user)); err != nil {
 		t.Fatal(err)
 	}

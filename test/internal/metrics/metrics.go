@@ -181,14 +181,19 @@ func Generate(root, document string) (string, error) {
 		return "", errors.New("the document has no place for the table of metrics")
 	}
 	var table strings.Builder
-	table.WriteString("\n| metric | type | labels | program | meaning |\n|---|---|---|---|---|\n")
+	table.WriteString("\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	programs := ""
 	for _, m := range found {
+		if m.Programs != programs {
+			programs = m.Programs
+			fmt.Fprintf(&table, "| **%s** | | | |\n", programs)
+		}
 		labels := ""
 		if len(m.Labels) > 0 {
 			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n",
-			m.Name, strings.ToLower(m.Type), labels, m.Programs, strings.TrimSuffix(m.Meaning, "."))
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n",
+			m.Name, strings.ToLower(m.Type), labels, strings.TrimSuffix(m.Meaning, "."))
 	}
 	table.WriteString("\n")
 	return generated.ReplaceAllStringFunc(document, func(old string) string {

@@ -26,13 +26,14 @@ var (
 	flagStart = regexp.MustCompile(`(?m)^ +(?:-\w, )?--[a-z]`)
 )
 
-// flagDefault matches the default at the end of a description.
-var flagDefault = regexp.MustCompile(` \(default "?([^"]*?)"?\)$`)
+// family matches flags that filter resources by one of their fields: their names differ in the last words, and their
+// descriptions in the words after "this".
+var family = regexp.MustCompile("^(.* this) (.*)$")
 
-// flag is a row of the table of flags.
+// flag is a row of the table of flags. A row can describe several flags of a family.
 type flag struct {
-	names, value, meaning string
-	commands              []string
+	names, meaning string
+	commands       []string
 }
 
 // generatedFlags matches the table of flags in a document, which is between two comments.
@@ -64,18 +65,48 @@ func GenerateFlags(root, document string) (string, error) {
 		}
 		flags = addFlags(flags, command, string(out))
 	}
-	var table strings.Builder
-	table.WriteString("\n| flag of fnctl | of | default | meaning |\n|---|---|---|---|\n")
+	text := strings.ReplaceAll(formatFlags(flags), "$", "$$")
+	return generatedFlags.ReplaceAllString(document, "${1}"+text+"${2}"), nil
+}
+
+// formatFlags returns the table of flags, grouped by the commands that accept them.
+func formatFlags(flags []*flag) string {
+	var order []string
+	groups := map[string][]*flag{}
 	for _, f := range flags {
 		of := strings.Join(f.commands, ", ")
 		if len(f.commands) == len(commands) {
 			of = "all commands"
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", f.names, of, f.value, f.meaning)
+		if groups[of] == nil {
+			order = append(order, of)
+		}
+		groups[of] = mergeFamily(groups[of], f)
+	}
+	var table strings.Builder
+	table.WriteString("\n| flag of fnctl | meaning |\n|---|---|\n")
+	for _, of := range order {
+		fmt.Fprintf(&table, "| **%s** | |\n", of)
+		for _, f := range groups[of] {
+			fmt.Fprintf(&table, "| %s | %s |\n", f.names, f.meaning)
+		}
 	}
 	table.WriteString("\n")
-	text := strings.ReplaceAll(table.String(), "$", "$$")
-	return generatedFlags.ReplaceAllString(document, "${1}"+text+"${2}"), nil
+	return table.String()
+}
+
+// mergeFamily appends a flag to a group. It joins the row of the previous flag if both are of the same family.
+func mergeFamily(group []*flag, f *flag) []*flag {
+	if len(group) > 0 {
+		last := group[len(group)-1]
+		before, own := family.FindStringSubmatch(last.meaning), family.FindStringSubmatch(f.meaning)
+		if before != nil && own != nil && before[1] == own[1] {
+			last.names += ", " + f.names
+			last.meaning += " / " + own[2]
+			return group
+		}
+	}
+	return append(group, f)
 }
 
 // addFlags adds the flags in the help text of a command to the table. Commands share a row for the same flag.
@@ -84,16 +115,12 @@ func addFlags(flags []*flag, command, help string) []*flag {
 		command = "fnctl"
 	}
 	for _, match := range flagLine.FindAllStringSubmatch(help, -1) {
-		if match[2] == "help" {
+		if match[2] == "help" || match[2] == "version" {
 			continue
 		}
-		f := &flag{names: "`--" + match[2] + "`", value: "none", meaning: strings.ReplaceAll(match[3], "|", `\|`)}
+		f := &flag{names: "`--" + match[2] + "`", meaning: strings.ReplaceAll(match[3], "|", `\|`)}
 		if match[1] != "" {
 			f.names += ", `-" + match[1] + "`"
-		}
-		if value := flagDefault.FindStringSubmatch(f.meaning); value != nil {
-			f.value = "`" + value[1] + "`"
-			f.meaning = strings.TrimSuffix(f.meaning, value[0])
 		}
 		same := func(other *flag) bool { return other.names == f.names && other.meaning == f.meaning }
 		if i := slices.IndexFunc(flags, same); i >= 0 {

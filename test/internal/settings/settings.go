@@ -22,8 +22,8 @@ type Setting struct {
 	field string
 	// Variable is the name of the environment variable.
 	Variable string
-	// Type and Unit describe the value. Unit is empty for values without a unit.
-	Type, Unit string
+	// Type is the kind of the value: text, number, bytes, duration, boolean or list.
+	Type string
 	// Default is the value if the variable is not set. It is empty if the default is an empty text or list.
 	Default string
 	// Meaning is the doc comment of the field, in Markdown.
@@ -149,17 +149,16 @@ func newSetting(prefix, name string, field *ast.Field) Setting {
 	switch typ := typeName(field.Type); {
 	case typ == "time.Duration":
 		s.Type = "duration"
-		s.Unit = "`s`, `m`, `h`"
 	case typ == "bool":
 		s.Type = "boolean"
 		s.Default = cmp.Or(s.Default, "false")
 	case typ == "[]string", typ == "Pairs":
-		s.Type = "list, by commas"
+		s.Type = "list"
 	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "float"):
 		s.Type = "number"
 	}
 	if strings.HasSuffix(name, "Bytes") {
-		s.Unit = "bytes"
+		s.Type = "bytes"
 	}
 	return s
 }
@@ -228,13 +227,13 @@ func Generate(root, document string) (string, error) {
 			return "", err
 		}
 		var table strings.Builder
-		table.WriteString("| variable | type | unit | default | meaning |\n|---|---|---|---|---|\n")
+		table.WriteString("| variable | type | default | meaning |\n|---|---|---|---|\n")
 		for _, s := range found {
-			value := "none"
+			value := ""
 			if s.Default != "" {
 				value = "`" + s.Default + "`"
 			}
-			fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", s.Variable, s.Type, s.Unit, value, s.Meaning)
+			fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", s.Variable, s.Type, value, s.Meaning)
 		}
 		missing := true
 		document = generated.ReplaceAllStringFunc(document, func(old string) string {

@@ -23,7 +23,8 @@ import (
 
 // Launching chooses how the wrapper server is added to function pods: by an image volume if the API server's
 // version supports it, otherwise by an init container. It switches to init containers if a node cannot mount an
-// image. A change applies to new pods only. A nil Launching does nothing.
+// image. It learns this from a pod, because the status of nodes would require a right for the whole cluster. Pods of
+// both kinds count as current. A change applies to new pods only. A nil Launching does nothing.
 type Launching struct {
 	version func(context.Context) (version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
