@@ -5,72 +5,49 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
+
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// errorInterval is the minimum time between two log lines about OpenTelemetry's errors. Without it, an unreachable
-// collector would cause several lines per minute.
-const errorInterval = time.Minute
-
-// LogErrors writes OpenTelemetry's errors to the program's log, at most one line per minute. A program must call it
-// only once, because OpenTelemetry has a single, global error handler.
+// LogErrors writes OpenTelemetry's errors to the program's log, at most one line per minute. Otherwise an unreachable
+// collector would cause several lines per minute. A program must call it only once, because OpenTelemetry has a
+// single, global error handler.
 func (t *Telemetry) LogErrors() {
-	errs := &errorLog{log: t.Log}
+	errs := errorLog{log: t.Log, occasionally: serve.Occasionally()}
 	otel.SetErrorHandler(errs)
 	otel.SetLogger(logr.FromSlogHandler(boundedHandler{Handler: t.Log.Handler(), errors: errs}))
 }
 
-// errorLog logs errors of OpenTelemetry.
+// errorLog logs errors of OpenTelemetry, at most one line per minute.
 type errorLog struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
-	next time.Time // time from which the next line may be written
-	left int       // number of unlogged errors since the last line
+	log          *slog.Logger
+	occasionally func(log func(count int))
 }
 
 // Handle implements otel.ErrorHandler.
-func (l *errorLog) Handle(err error) {
-	if left, ok := l.admitLine(); ok {
-		l.log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", left)
-	}
-}
-
-// admitLine reports whether a log line may be written now. If so, it also returns how many errors were not logged
-// since the last line.
-func (l *errorLog) admitLine() (left int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Before(l.next) {
-		l.left++
-		return 0, false
-	}
-	left = l.left
-	l.left = 0
-	l.next = now.Add(errorInterval)
-	return left, true
+func (l errorLog) Handle(err error) {
+	l.occasionally(func(count int) {
+		l.log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", count-1)
+	})
 }
 
 // boundedHandler writes OpenTelemetry's own log lines to the program's log, at most one line per minute. It shares
 // this limit with the errors of an errorLog.
 type boundedHandler struct {
 	slog.Handler
-	errors *errorLog
+	errors errorLog
 }
 
 // Handle implements slog.Handler.
-func (h boundedHandler) Handle(ctx context.Context, r slog.Record) error {
-	left, ok := h.errors.admitLine()
-	if !ok {
-		return nil
-	}
-	r.AddAttrs(slog.Int("unlogged", left))
-	return h.Handler.Handle(ctx, r)
+func (h boundedHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+	h.errors.occasionally(func(count int) {
+		r.AddAttrs(slog.Int("unlogged", count-1))
+		err = h.Handler.Handle(ctx, r)
+	})
+	return err
 }
 
 // WithAttrs implements slog.Handler.

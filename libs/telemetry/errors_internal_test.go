@@ -13,13 +13,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
 // TestErrorsAreLoggedSeldom has a collector fail every five seconds for an hour.
 func TestErrorsAreLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
-		errs := &errorLog{log: slog.New(slog.NewJSONHandler(&lines, nil))}
+		errs := errorLog{log: slog.New(slog.NewJSONHandler(&lines, nil)), occasionally: serve.Occasionally()}
 		other := slog.New(boundedHandler{Handler: errs.log.Handler(), errors: errs}).With("component", "sdk")
 		for n := range 720 {
 			errs.Handle(fmt.Errorf("%d: %w", n, errors.New("connection refused")))
