@@ -6,13 +6,14 @@ package pipenet
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // Network is a network of hosts in memory, with addresses as host:port. The zero Network contains no hosts.
@@ -23,21 +24,24 @@ type Network struct {
 
 // Host is a server in a Network.
 type Host struct {
-	address string
-	silent  atomic.Bool
-	dead    atomic.Bool
-	accept  chan net.Conn
-	closed  chan struct{}
+	*bufconn.Listener
 
-	mu    sync.Mutex
-	conns []*conn
+	mu     sync.Mutex
+	change *sync.Cond // signals changes of silent and of the connections' state
+	silent bool
+	dead   bool
+	conns  []*conn
 }
+
+// bufferBytes is the number of bytes that a connection buffers in each direction, as a kernel does.
+const bufferBytes = 64 << 10
 
 // Serve adds a host at the address to the network. Until the test ends, the host serves handler over HTTP/2 without
 // encryption.
 func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Host {
 	t.Helper()
-	h := &Host{address: address, accept: make(chan net.Conn), closed: make(chan struct{})}
+	h := &Host{Listener: bufconn.Listen(bufferBytes)}
+	h.change = sync.NewCond(&h.mu)
 	n.mu.Lock()
 	if n.hosts == nil {
 		n.hosts = make(map[string]*Host)
@@ -63,69 +67,94 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	n.mu.Lock()
 	h := n.hosts[address]
 	n.mu.Unlock()
-	if h == nil || h.dead.Load() {
+	if h == nil || h.isDead() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	near, far := net.Pipe()
-	server := h.joinConn(far)
-	select {
-	case h.accept <- server:
-		return h.joinConn(near), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	near, err := h.DialContext(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return h.addConn(near), nil
+}
+
+// Accept implements net.Listener.
+func (h *Host) Accept() (net.Conn, error) {
+	far, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return h.addConn(far), nil
 }
 
 // SetSilent makes the host silent, or ends its silence. While a host is silent, its connections hold data back in
 // both directions. When the silence ends, they forward the data.
 func (h *Host) SetSilent(silent bool) {
-	h.silent.Store(silent)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range h.conns {
-		c.wakePump()
-	}
+	h.silent = silent
+	h.change.Broadcast()
 }
 
 // Kill closes all connections of the host. The host then rejects new connections.
 func (h *Host) Kill() {
-	h.dead.Store(true)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range h.conns {
+	h.dead = true
+	conns := slices.Clone(h.conns)
+	h.conns = nil
+	h.mu.Unlock()
+	for _, c := range conns {
 		_ = c.Close()
 	}
-	h.conns = nil
 }
 
 // Revive ends the effect of Kill, so that the host accepts connections again.
-func (h *Host) Revive() { h.dead.Store(false) }
-
-// Accept implements net.Listener.
-func (h *Host) Accept() (net.Conn, error) {
-	select {
-	case c := <-h.accept:
-		return c, nil
-	case <-h.closed:
-		return nil, net.ErrClosed
-	}
+func (h *Host) Revive() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead = false
 }
 
-// Close implements net.Listener.
-func (h *Host) Close() error {
-	select {
-	case <-h.closed:
-		return errors.New("closed twice")
-	default:
-		close(h.closed)
-		return nil
-	}
+func (h *Host) isDead() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.dead
 }
 
-// Addr implements net.Listener.
-func (h *Host) Addr() net.Addr { return address(h.address) }
+// conn is one side of a connection to a host. While the host is silent, its Read does not return.
+type conn struct {
+	net.Conn
 
-type address string
+	host   *Host
+	closed bool // guarded by the host's mu
+}
 
-func (address) Network() string  { return "tcp" }
-func (a address) String() string { return string(a) }
+func (h *Host) addConn(side net.Conn) *conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := &conn{Conn: side, host: h}
+	h.conns = append(h.conns, c)
+	return c
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	for c.host.silent && !c.closed {
+		c.host.change.Wait()
+	}
+	if c.closed {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.host.mu.Lock()
+	c.closed = true
+	c.host.change.Broadcast()
+	c.host.mu.Unlock()
+	return c.Conn.Close()
+}
