@@ -6,9 +6,13 @@ package binaries
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // Binary is a local program that the gateway runs instead of starting pods for the images in Images.
@@ -125,4 +129,38 @@ func (b *Board) reportProblems(watch *Problems, problems Problems) {
 		maps.Copy(all, some)
 	}
 	b.report(all)
+}
+
+const (
+	// minPause and maxPause are the minimum and the maximum wait before Follow reconnects to a source. The first wait
+	// is short because gateways often start before pod-managers, and evaluations need the list.
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second
+)
+
+// Follow calls the function use with each new list of binaries until ctx is done. If the connection to the source
+// is lost, Follow logs this once and reconnects. Meanwhile, the last list remains in use.
+func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Binary) Problems) {
+	backoff := retry.Backoff{First: minPause, Max: maxPause, Jitter: 1}
+	lost := false
+	for {
+		err := source.Watch(ctx, func(list []Binary) Problems {
+			if lost {
+				log.InfoContext(ctx, "FunctionConfigs for local binaries received again")
+			}
+			lost = false
+			backoff.Reset()
+			return use(list)
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if !lost {
+			lost = true
+			log.WarnContext(ctx, "FunctionConfigs for local binaries unavailable, using the last ones", "error", err)
+		}
+		if !backoff.Wait(ctx) {
+			return
+		}
+	}
 }

@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"connectrpc.com/connect"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
@@ -31,15 +33,17 @@ const (
 	maxImages = 200_000
 )
 
-// Handler returns a BinaryService that sends the lists of source to gateways. When the channel stopping is closed,
-// running watches fail with an error of class fault.Unavailable, so that the gateways connect to another replica.
-func Handler(source Source, stopping <-chan struct{}) podmanagerv1connect.BinaryServiceHandler {
+// Handler returns a BinaryService that sends the lists of source to gateways. When the context stopping is done,
+// running watches fail with errStopping, so that the gateways connect to another replica.
+func Handler(stopping context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping}
 }
 
+var errStopping = fault.New(fault.Unavailable, "the pod-manager is shutting down: another replica has the same list")
+
 type handler struct {
 	source   Source
-	stopping <-chan struct{}
+	stopping context.Context //nolint:containedctx // of the process
 }
 
 // WatchBinaries implements the service.
@@ -48,7 +52,7 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer h.untilStopped(cancel)()
+	defer context.AfterFunc(h.stopping, func() { cancel(errStopping) })() //nolint:contextcheck // of the process
 	problems := receivedProblems(req.GetProblems())
 	err := h.source.Watch(ctx, func(list []Binary) Problems {
 		for _, message := range splitMessages(list) {
@@ -60,20 +64,6 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 		return problems
 	})
 	return cmp.Or(context.Cause(ctx), err)
-}
-
-// untilStopped calls cancel when the program stops, so that a running watch fails. After the watch, callers must
-// call ended, which ends the goroutine that waits for the stop.
-func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-h.stopping:
-			cancel(fault.New(fault.Unavailable, "the pod-manager is shutting down: another replica has the same list"))
-		case <-done:
-		}
-	}()
-	return func() { close(done) }
 }
 
 // splitMessages splits a list of binaries into messages below the size limit. The last message is marked as
@@ -179,4 +169,47 @@ func receivedList(m *podmanagerv1.Binary) Binary {
 		b.Prefork = &n
 	}
 	return b
+}
+
+// GatewayMark is the prefix of problems that a gateway in another process reported, so that the pod-manager
+// recognizes them in the status of a FunctionConfig.
+const GatewayMark = "gateway: "
+
+// maxProblems is the maximum number of problems that a gateway reports in a request. maxProblem is the maximum
+// length of each problem in bytes.
+const maxProblems, maxProblem = 1000, 512
+
+// boundProblems limits the size of a request: it returns at most maxProblems of the problems, each shortened to
+// maxProblem bytes.
+func boundProblems(problems Problems) Problems {
+	if problems == nil {
+		return nil
+	}
+	some := Problems{}
+	for _, config := range slices.Sorted(maps.Keys(problems))[:min(len(problems), maxProblems)] {
+		some[config] = excerpt.Middle(problems[config], maxProblem)
+	}
+	return some
+}
+
+// request returns the request that starts a watch. It contains the problems that the gateway found in the previous
+// list of binaries.
+func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
+	if problems == nil {
+		return &podmanagerv1.WatchBinariesRequest{}
+	}
+	return &podmanagerv1.WatchBinariesRequest{Problems: &podmanagerv1.BinaryProblems{ByConfig: problems}}
+}
+
+// receivedProblems returns the problems in a gateway's message, marked with GatewayMark. It returns nil if the
+// message contains no report.
+func receivedProblems(m *podmanagerv1.BinaryProblems) Problems {
+	if m == nil {
+		return nil
+	}
+	problems := Problems{}
+	for config, problem := range m.GetByConfig() {
+		problems[config] = GatewayMark + problem
+	}
+	return problems
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// dial returns a client of a source that is served until stopping closes.
-func dial(t *testing.T, source binaries.Source, stopping <-chan struct{}) *binaries.Client {
+// dial returns a client of a source that is served until the context stopping is done.
+func dial(stopping context.Context, t *testing.T, source binaries.Source) *binaries.Client {
 	t.Helper()
 	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
@@ -32,7 +32,7 @@ func dial(t *testing.T, source binaries.Source, stopping <-chan struct{}) *binar
 			Name: podmanagerv1connect.BinaryServiceName, Streams: true,
 			MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-				return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(source, stopping), options...)
+				return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(stopping, source), options...)
 			},
 		})
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
@@ -66,8 +66,8 @@ func TestWatchOverRPC(t *testing.T) {
 	}
 	board := binaries.NewBoard(func(binaries.Problems) { t.Error("problems are reported") })
 	board.Put(lists[0])
-	stopping := make(chan struct{})
-	client := dial(t, board, stopping)
+	stopping, stop := context.WithCancel(t.Context())
+	client := dial(stopping, t, board)
 	n := 0
 	err := client.Watch(t.Context(), func(list []binaries.Binary) binaries.Problems {
 		total := 0
@@ -87,7 +87,7 @@ func TestWatchOverRPC(t *testing.T) {
 		if n++; n < len(lists) {
 			board.Put(lists[n])
 		} else {
-			close(stopping)
+			stop()
 		}
 		return nil
 	})
@@ -101,7 +101,7 @@ func TestWatchOverRPC(t *testing.T) {
 func TestProblemsOverRPC(t *testing.T) {
 	reports := make(chan binaries.Problems, 100)
 	board := binaries.NewBoard(func(p binaries.Problems) { reports <- p })
-	client := dial(t, board, nil)
+	client := dial(t.Context(), t, board)
 	ctx, cancel := context.WithCancel(t.Context())
 	many := binaries.Problems{}
 	for i := range 2000 {
@@ -146,7 +146,7 @@ func TestProblemsOverRPC(t *testing.T) {
 
 func TestWatchEndsWithItsContext(t *testing.T) {
 	board := binaries.NewBoard(func(binaries.Problems) {})
-	client := dial(t, board, nil)
+	client := dial(t.Context(), t, board)
 	board.Put(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := client.Watch(ctx, func([]binaries.Binary) binaries.Problems { cancel(); return nil }); err == nil {
@@ -157,7 +157,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 func TestAListIsBounded(t *testing.T) {
 	board := binaries.NewBoard(func(binaries.Problems) {})
 	board.Put([]binaries.Binary{{Config: "a", Path: "fn", Images: images(200_001)}})
-	err := dial(t, board, nil).Watch(t.Context(), func([]binaries.Binary) binaries.Problems {
+	err := dial(t.Context(), t, board).Watch(t.Context(), func([]binaries.Binary) binaries.Problems {
 		t.Error("it is used")
 		return nil
 	})

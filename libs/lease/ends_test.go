@@ -30,7 +30,7 @@ func TestLeaseOfAClientThatIsGone(t *testing.T) {
 		return &lease.Granted{Pod: "pod"}, nil // it was too late to take it back
 	})
 	ctx, leave := context.WithCancel(t.Context())
-	_, s := rawStream(t, ctx, leaseserver.Start(t, fake, nil))
+	_, s := rawStream(t, ctx, leaseserver.Start(t, fake))
 	sendOpen(t, s)
 	<-asked
 	leave()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	"connectrpc.com/connect"
 
@@ -18,16 +19,18 @@ import (
 // name and the reason why a pod is broken.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the RPC service of a pod-manager, which passes calls to m. When stopping is closed, waiting
-// leases and watches fail with fault.Unavailable, so that clients call another replica. Granted leases stay valid
-// until their holders finish them. If stopping is nil, the service never stops waiting leases.
-func Handler(m Manager, stopping <-chan struct{}) podmanagerv1connect.PodManagerServiceHandler {
+// Handler returns the RPC service of a pod-manager, which passes calls to m. When the context stopping is done,
+// waiting leases and watches fail with errStopping, so that clients call another replica. Granted leases stay valid
+// until their holders finish them.
+func Handler(stopping context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping}
 }
 
+var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: call another replica"))
+
 type handler struct {
 	manager  Manager
-	stopping <-chan struct{}
+	stopping context.Context //nolint:containedctx // of the process
 }
 
 // Lease implements the RPC of the same name. The client holds the lease for as long as the stream is open.
@@ -68,10 +71,14 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 func (h *handler) awaitLease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {
-	ctx, stop := h.untilStopping(ctx)
-	defer stop.stopWatching()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var waited sync.Once
+	release := func() bool { return true }
+	defer func() { release() }()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		stop.watchStop() // not earlier: a lease that need not wait should not cost a goroutine
+		// Not earlier, because a lease that need not wait is granted even when the process is shutting down.
+		waited.Do(func() { release = h.cancelAtStop(cancel) })
 		// We ignore the error: if the client is gone, ctx is canceled too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
@@ -108,12 +115,26 @@ func (h *handler) ListPools(ctx context.Context,
 func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest,
 	stream *connect.ServerStream[podmanagerv1.WatchPoolsResponse],
 ) error {
-	ctx, stop := h.untilStopping(ctx)
-	defer stop.stopWatching()
-	stop.watchStop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer h.cancelAtStop(cancel)()
 	list := func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
 		resp, err := h.manager.ListPools(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()})
 		return resp.GetPools(), err
 	}
 	return waitError(ctx, watchPools(ctx, list, stream.Send))
+}
+
+// cancelAtStop cancels a waiting RPC when the process shuts down, unless the RPC has called release before.
+func (h *handler) cancelAtStop(cancel context.CancelCauseFunc) (release func() bool) {
+	return context.AfterFunc(h.stopping, func() { cancel(errStopping) })
+}
+
+// waitError returns the error for a client whose wait failed with err. It returns errStopping if the shutdown of
+// the process interrupted the wait, and otherwise err.
+func waitError(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
+		return errStopping
+	}
+	return err
 }

@@ -31,7 +31,7 @@ var ways = map[string]func(*testing.T, lease.Manager) lease.Manager{
 // connected returns a client of a server of m.
 func connected(t *testing.T, m lease.Manager) lease.Manager {
 	t.Helper()
-	return newClient(t, "http://"+leaseserver.Start(t, m, nil))
+	return newClient(t, "http://"+leaseserver.Start(t, m))
 }
 
 func newClient(t *testing.T, url string) *lease.Client {

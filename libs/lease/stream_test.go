@@ -91,7 +91,7 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 			fake := leasetest.NewManager(grantAtOnce)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			conn, s := rawStream(t, ctx, leaseserver.Start(t, fake, nil))
+			conn, s := rawStream(t, ctx, leaseserver.Start(t, fake))
 			sendOpen(t, s)
 			if resp, err := s.Recv(); err != nil || resp.GetGranted() == nil {
 				t.Fatalf("got %v, %v", resp, err)
@@ -105,7 +105,7 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 }
 
 func TestTheFirstMessageIsOpen(t *testing.T) {
-	_, s := rawStream(t, t.Context(), leaseserver.Start(t, leasetest.NewManager(grantAtOnce), nil))
+	_, s := rawStream(t, t.Context(), leaseserver.Start(t, leasetest.NewManager(grantAtOnce)))
 	finish := &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: finish})
 	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
@@ -114,7 +114,7 @@ func TestTheFirstMessageIsOpen(t *testing.T) {
 }
 
 func TestStopping(t *testing.T) {
-	stopping := make(chan struct{})
+	stopping, stop := context.WithCancel(t.Context())
 	fake := leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted,
 		error,
 	) {
@@ -125,7 +125,7 @@ func TestStopping(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	address := leaseserver.Start(t, fake, stopping)
+	address := leaseserver.StartUntil(stopping, t, fake)
 	m := newClient(t, "http://"+address)
 	held, err := m.Lease(t.Context(), &lease.Open{Image: "warm"}, nothing)
 	if err != nil {
@@ -143,7 +143,7 @@ func TestStopping(t *testing.T) {
 	if first, err := watch.Recv(); first.GetSynced() == nil {
 		t.Fatalf("the watch begins with %v, %v", first, err)
 	}
-	if _, err := m.Lease(t.Context(), &lease.Open{Image: "cold"}, func(*lease.Waiting) { close(stopping) }); fault.Of(
+	if _, err := m.Lease(t.Context(), &lease.Open{Image: "cold"}, func(*lease.Waiting) { stop() }); fault.Of(
 		err) != fault.Unavailable {
 		t.Errorf("the wait ended with %v, want class unavailable", err)
 	}
@@ -198,7 +198,7 @@ func TestLostWhileItWaits(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	proxy := cutproxy.New(t, leaseserver.Start(t, fake, nil))
+	proxy := cutproxy.New(t, leaseserver.Start(t, fake))
 	_, err := newClient(t, "http://"+proxy.Address).Lease(t.Context(), &lease.Open{}, func(*lease.Waiting) { proxy.Cut() })
 	if fault.Of(err) != fault.Unavailable {
 		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
@@ -209,7 +209,7 @@ func TestLostWhileItWaits(t *testing.T) {
 // lease ends.
 func TestLostWhileHeld(t *testing.T) {
 	fake := leasetest.NewManager(grantAtOnce)
-	proxy := cutproxy.New(t, leaseserver.Start(t, fake, nil))
+	proxy := cutproxy.New(t, leaseserver.Start(t, fake))
 	held, err := newClient(t, "http://"+proxy.Address).Lease(t.Context(), &lease.Open{Image: "fn"}, nothing)
 	if err != nil {
 		t.Fatal(err)

@@ -24,24 +24,25 @@ type Health struct {
 	// explain returns current problems that an operator must solve, which health checks report. It may be nil.
 	explain  func() []string
 	once     sync.Once
-	stopping chan struct{}
+	stopping context.Context //nolint:containedctx // done when the process stops, for all of its streams
+	stop     context.CancelFunc
 }
 
 // Explain adds problems to the answers of health checks: details returns a sentence for each problem that an
 // operator must solve before the process can work. Callers must call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
-// Stopping returns a channel that is closed when the process stops accepting requests. Streams without an end, such
-// as watches, must then return, because the process waits for running requests.
-func (h *Health) Stopping() <-chan struct{} {
-	h.once.Do(func() { h.stopping = make(chan struct{}) })
+// Stopping returns a context that is done when the process stops accepting requests. Streams without an end, such as
+// watches, must then return, because the process waits for running requests.
+func (h *Health) Stopping() context.Context {
+	h.once.Do(func() { h.stopping, h.stop = context.WithCancel(context.Background()) })
 	return h.stopping
 }
 
-// setStopping closes the channel that Stopping returns. Callers must call it only once.
+// setStopping ends the context that Stopping returns.
 func (h *Health) setStopping() {
 	h.Stopping()
-	close(h.stopping)
+	h.stop()
 }
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }

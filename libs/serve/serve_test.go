@@ -225,12 +225,12 @@ func TestReadyOnceEveryPartIs(t *testing.T) {
 		runtime.Gosched()
 	}
 	select {
-	case <-p.health.Stopping():
+	case <-p.health.Stopping().Done():
 		t.Error("stopping while it serves")
 	default:
 	}
 	p.stop()
-	<-p.health.Stopping()
+	<-p.health.Stopping().Done()
 	if err := <-p.ended; err != nil {
 		t.Errorf("Run = %v", err)
 	}

@@ -76,7 +76,7 @@ func flood(b *testing.B, path string, requests, size int, echo bool) (peak, payl
 		return &lease.Granted{Address: pod, Pod: "pod", MaxMessageBytes: limit}, nil
 	})
 	pid, address := startProgram(b, path, "FNR_DISABLE_RUNTIMES=exec", "FNR_MEMORY_BUDGET_BYTES=4000000000",
-		"FNR_POD_MANAGER=http://"+leaseserver.Start(b, manager, nil))
+		"FNR_POD_MANAGER=http://"+leaseserver.Start(b, manager))
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limit), grpc.WaitForReady(true)))
 	if err != nil {

@@ -36,7 +36,7 @@ func startPods(t *testing.T, manager lease.Manager) string {
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimeExec},
-		PodManager:      "http://" + leaseserver.Start(t, manager, nil),
+		PodManager:      "http://" + leaseserver.Start(t, manager),
 		Pod: gateway.PodConfig{
 			MaxRetries: 2, IdleTimeout: time.Minute,
 		},

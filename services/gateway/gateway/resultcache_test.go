@@ -85,7 +85,7 @@ func startRememberingAs(
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: maxBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimeExec},
-		PodManager:      "http://" + leaseserver.Start(tb, manager, nil),
+		PodManager:      "http://" + leaseserver.Start(tb, manager),
 		ImageResolver:   digestOf{digest: digest}.serve(tb),
 		Pod: gateway.PodConfig{
 			MaxRetries: 2, IdleTimeout: time.Minute,

@@ -236,7 +236,7 @@ func TestSandboxNetwork(t *testing.T) {
 func TestSandboxLeavesNothing(t *testing.T) {
 	eachLauncher(t, func(t *testing.T, launcher string) {
 		run, root, _ := startHostile(t, launcher, func(*gateway.Config) {})
-		for _, behaviour := range []string{"orphan", "daemon", "daemons=5"} {
+		for _, behaviour := range []string{"orphan", "daemon", "daemon=5"} {
 			if got := run(behaviour); got != conformance.List {
 				t.Errorf("%s: got %s", behaviour, excerptOf(got))
 			}

@@ -124,7 +124,7 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, frame.Health.Stopping()), options...)
+			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(frame.Health.Stopping(), m), options...)
 		},
 	})
 	if err != nil {
@@ -219,7 +219,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, podTLS.Run, awaitSync, awaitReady,
 		// This replica owns functions once it is ready. When its shutdown begins, its functions move to other replicas.
 		keeper.Run, after(ready, keeper.Started),
-		after(frame.Health.Stopping(), func() { keeper.Leave("this pod-manager is shutting down") }),
+		after(frame.Health.Stopping().Done(), func() { keeper.Leave("this pod-manager is shutting down") }),
 	}
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }

@@ -4,6 +4,7 @@
 package leaseserver
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -17,17 +18,24 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Start serves m until the test ends, and returns the server's address. When stopping is closed, waiting leases
-// fail, as at the shutdown of a pod-manager (see [lease.Handler]). A nil channel is never closed.
-func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
+// Start serves m until the test ends, and returns the server's address.
+func Start(t testing.TB, m lease.Manager) string {
 	t.Helper()
+	return StartUntil(t.Context(), t, m)
+}
+
+// StartUntil is like Start. When the context stopping is done, waiting leases fail, as at the shutdown of a
+// pod-manager (see [lease.Handler]).
+func StartUntil(stopping context.Context, t testing.TB, m lease.Manager) string {
+	t.Helper()
+	//nolint:contextcheck // the server runs until the test ends
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 			MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: 1 << 20,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, stopping), options...)
+				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(stopping, m), options...)
 			},
 		})
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err

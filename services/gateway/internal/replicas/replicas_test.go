@@ -82,7 +82,7 @@ func newCluster(t *testing.T, addresses ...string) *cluster {
 		c.replicas[a].SetPools(&podmanagerv1.Pool{
 			Key: &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:" + a}, Replica: a,
 		})
-		c.proxies[a] = cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, c.replicas[a], nil))
+		c.proxies[a] = cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, c.replicas[a]))
 	}
 	return c
 }
@@ -230,7 +230,7 @@ func TestErrorsOfTheOwnerAreTheAnswer(t *testing.T) {
 				m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 					return nil, fault.New(tc.class, "%s says no", a)
 				})
-				cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, m, nil))
+				cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, m))
 			}
 			c.set("127.0.0.1", "127.0.0.2")
 			_, err := c.manager(t, "pod-manager").Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {})

@@ -67,7 +67,7 @@ func TestNoLeaseOfABrokenStreamIsLeftWaiting(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	client := lease.NewClient(&http.Client{Transport: transport}, "http://"+leaseserver.Start(t, m, nil))
+	client := lease.NewClient(&http.Client{Transport: transport}, "http://"+leaseserver.Start(t, m))
 	ctx, breakOff := context.WithCancel(t.Context())
 	_, err := client.Lease(ctx, open("fn:v1"), func(*lease.Waiting) {
 		if waitingIn(t, m) != 1 {
