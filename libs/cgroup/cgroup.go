@@ -4,7 +4,14 @@
 // its processes, and the number of processes that the kernel killed because memory ran out.
 package cgroup
 
-import "path/filepath"
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
 
 // Container is the path where a container finds its own control group.
 const Container = "/sys/fs/cgroup"
@@ -25,4 +32,86 @@ func MemoryLimit(root string) (limit int64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// MachineMemory returns the machine's total memory and the memory that programs can still use, in bytes. It reads a
+// file in the format of /proc/meminfo, and returns false if the file does not contain both numbers.
+func MachineMemory(file string) (total, available int64, ok bool) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, false
+	}
+	values := readNumbers([]byte(strings.NewReplacer(":", "", " kB", "").Replace(string(content))))
+	total, available = values["MemTotal"]<<10, values["MemAvailable"]<<10
+	return total, available, total > 0 && available > 0
+}
+
+// uses contains the sources of the used memory, for version 2 and version 1 of control groups: the file with the
+// used memory, the file with its details, and the names of the numbers for cached files in the details.
+var uses = []struct{ used, details, inactive, active, mapped string }{
+	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
+	{
+		"memory/memory.usage_in_bytes", "memory/memory.stat",
+		"total_inactive_file", "total_active_file", "total_mapped_file",
+	},
+}
+
+// MemoryUse returns the memory that the container whose control group is at root uses, in bytes. Cached files do
+// not count, because the kernel drops them when it needs memory. Mapped files, such as running programs, do count.
+// MemoryUse returns false if the used memory is unknown.
+func MemoryUse(root string) (used int64, ok bool) {
+	for _, names := range uses {
+		used, ok := readNumber(filepath.Join(root, names.used))
+		if !ok {
+			continue
+		}
+		details, err := os.ReadFile(filepath.Join(root, names.details))
+		if err != nil {
+			return 0, false
+		}
+		values := readNumbers(details)
+		files := values[names.inactive] + values[names.active]
+		return used - files + min(values[names.mapped], files), true
+	}
+	return 0, false
+}
+
+// readNumbers parses a file of a control group, whose lines contain a name and a number. It returns the numbers by
+// name.
+func readNumbers(content []byte) map[string]int64 {
+	values := map[string]int64{}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for lines.Scan() {
+		if name, value, found := strings.Cut(lines.Text(), " "); found {
+			values[name], _ = strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		}
+	}
+	return values
+}
+
+// usualProcesses is the maximum number of processes that we assume if the container has no limit of its own. The
+// limit of the pod or the node then applies, but a container cannot read it.
+const usualProcesses = 4096
+
+// Processes returns the maximum and the current number of processes and threads in the control group at root. It
+// returns false on a machine without such a group.
+func Processes(root string) (limit, used int64, ok bool) {
+	for _, dir := range []string{root, filepath.Join(root, "pids")} {
+		if used, ok = readNumber(filepath.Join(dir, "pids.current")); ok {
+			if limit, ok = readNumber(filepath.Join(dir, "pids.max")); !ok {
+				limit = usualProcesses
+			}
+			return limit, used, true
+		}
+	}
+	return 0, 0, false
+}
+
+func readNumber(file string) (number int64, ok bool) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	number, err = strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+	return number, err == nil
 }

@@ -11,7 +11,12 @@
 // A table in docs/security-tests.md lists the restrictions by kernel. On systems other than Linux there are none.
 package confine
 
-import "log/slog"
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+)
 
 // Config configures a Confiner.
 type Config struct {
@@ -73,4 +78,69 @@ type Limits struct {
 	FileBytes, DataBytes int64
 	// Processes limits the number of processes and threads that all processes of the same user have in total.
 	Processes int64
+}
+
+// Level determines the reaction to a kernel that lacks restrictions for functions.
+type Level string
+
+// Values of Level.
+const (
+	Require    Level = "require"     // do not start
+	BestEffort Level = "best-effort" // confine as far as possible
+	Off        Level = "off"         // do not confine
+)
+
+// Check records a problem with the setting called name if l is not a valid level. An empty level is valid and means
+// BestEffort.
+func (l Level) Check(checks *config.Checks, name string) {
+	checks.That(l == "" || l == Require || l == BestEffort || l == Off, name, string(l), "require, best-effort or off")
+}
+
+// checkOtherSystem returns an error if the level requires restrictions. It is for systems other than Linux, which
+// support none.
+func (l Level) checkOtherSystem(system string) error {
+	if l != Require {
+		return nil
+	}
+	return fmt.Errorf("confine functions: only Linux can, and this is %s: "+
+		"run this program on Linux, or set FNR_CONFINE=best-effort", system)
+}
+
+// Versions of Landlock's interface that introduced the features used here.
+const (
+	abiFiles     = 1 // rules for files; no tracing across domains
+	abiRefer     = 2 // renaming across directories
+	abiTruncate  = 3
+	abiIoctl     = 5
+	abiScopes    = 6 // no signals and no abstract sockets across domains
+	newestNeeded = abiScopes
+)
+
+// kernel describes which restrictions the running kernel supports and the container permits.
+type kernel struct {
+	abi     int  // version of Landlock, or 0 without Landlock
+	seccomp bool // true if seccomp filters can be loaded
+}
+
+// missingFeatures returns descriptions of the restrictions that this kernel lacks.
+func (k kernel) missingFeatures() []string {
+	var lacks []string
+	if k.abi < abiFiles {
+		lacks = append(lacks,
+			"Landlock (Linux 5.13): functions can use every file that this program can, and look into each other")
+	}
+	if !k.seccomp {
+		lacks = append(lacks, "seccomp filters: functions can use the network and every system call")
+	}
+	return lacks
+}
+
+// replacedFeatures returns the restrictions that this kernel enforces in a weaker way than newer kernels, with the
+// drawbacks.
+func (k kernel) replacedFeatures() []string {
+	if k.abi >= newestNeeded || !k.seccomp {
+		return nil
+	}
+	return []string{"Landlock's signal scope (Linux 6.12): functions cannot signal single processes " +
+		"that they start, and may signal threads of other functions"}
 }

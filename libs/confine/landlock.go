@@ -5,6 +5,9 @@
 package confine
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -73,4 +76,92 @@ func restrictSelf(ruleset int) error {
 		return errno
 	}
 	return nil
+}
+
+// ruleset is the file descriptor of a Landlock ruleset, which contains the file rules of a process.
+type ruleset struct{ fd int }
+
+// noRules is the ruleset that is used on kernels without Landlock. It restricts nothing.
+var noRules = ruleset{-1}
+
+// newRules returns the rules of a process that runs fn and may use temp as its temporary directory.
+func (c *Confiner) newRules(fn Function, temp *TempDir) (ruleset, error) {
+	if c.kernel.abi < abiFiles {
+		return noRules, nil
+	}
+	fd, err := createRuleset(c.kernel.rulesetAttributes())
+	if err != nil {
+		return noRules, fmt.Errorf("make the Landlock rules of a function: %w", err)
+	}
+	r := ruleset{fd}
+	program := fn.Path
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(fn.Dir, program)
+	}
+	private := fileRules(nil).addPath(program, readFile) // without a rule if it is missing: the start reports that
+	for _, path := range fn.Readable {
+		private = private.addPath(path, readDir)
+	}
+	if temp != nil {
+		private = private.addPath(temp.path, own)
+	}
+	defer private.closeFiles()
+	err = errors.Join(r.addRules(c.kernel, c.files), r.addRules(c.kernel, private))
+	if fn.Shared {
+		err = errors.Join(err, r.addRules(c.kernel, c.sharedRules))
+	}
+	return r, err
+}
+
+func (r ruleset) addRules(k kernel, rules fileRules) error {
+	if r.fd < 0 {
+		return nil
+	}
+	for _, rule := range rules {
+		attr := unix.LandlockPathBeneathAttr{
+			Allowed_access: rule.access & k.supportedRights(), Parent_fd: int32(rule.file.Fd()),
+		}
+		if err := addRule(r.fd, &attr); err != nil {
+			return fmt.Errorf("allow %s in the Landlock rules of a function: %w", rule.file.Name(), err)
+		}
+	}
+	return nil
+}
+
+// rulesetAttributes returns the access rights that a new Landlock domain denies unless a rule allows them. It
+// leaves out rights that this kernel does not support.
+func (k kernel) rulesetAttributes() *unix.LandlockRulesetAttr {
+	attr := &unix.LandlockRulesetAttr{Handled_access_fs: k.supportedRights()}
+	if k.abi >= abiScopes {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	return attr
+}
+
+func (k kernel) supportedRights() uint64 {
+	rights := uint64(handled)
+	if k.abi < abiRefer {
+		rights &^= unix.LANDLOCK_ACCESS_FS_REFER // these kernels always forbid it
+	}
+	if k.abi < abiTruncate {
+		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE // the seccomp filter forbids truncate instead
+	}
+	if k.abi < abiIoctl {
+		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // functions cannot open devices with dangerous ioctls
+	}
+	return rights
+}
+
+// enforceRules puts the calling thread into a new Landlock domain with these rules.
+func (r ruleset) enforceRules() error {
+	if r.fd < 0 {
+		return nil
+	}
+	return restrictSelf(r.fd)
+}
+
+func (r ruleset) close() {
+	if r.fd >= 0 {
+		_ = unix.Close(r.fd)
+	}
 }

@@ -57,7 +57,7 @@ func TestReaperKillsDaemons(t *testing.T) {
 func TestReaperWaitsForNoEvaluation(t *testing.T) {
 	runner := startReaper(t)
 	hang, hangDir := install(t, "hang")
-	daemons, daemonsDir := install(t, "daemons=20")
+	daemons, daemonsDir := install(t, "daemon=20")
 	ctx, cancel := context.WithCancel(t.Context())
 	var older sync.WaitGroup
 	older.Go(func() { _, _ = runner.Run(ctx, hang, nil) })

@@ -2,7 +2,10 @@
 
 package resourcelist
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Result is an entry of the field "results" of a ResourceList. A function writes it to report a problem of a
 // resource or of the whole package.
@@ -71,4 +74,28 @@ func joinSet(separator string, parts ...string) string {
 		}
 	}
 	return strings.Join(set, separator)
+}
+
+// severities contains the conventional severities, in ascending order.
+var severities = []string{"info", "warning", "error"}
+
+// Level returns the result's severity, which is "info" if the function did not set it.
+func (r Result) Level() string {
+	if r.Severity == "" {
+		return severities[0]
+	}
+	return r.Severity
+}
+
+// Worst returns the worst severity among the results, or "none" if there are no results. A severity other than
+// error, warning and info counts as info.
+func Worst(results []Result) string {
+	worst := -1
+	for _, r := range results {
+		worst = max(worst, slices.Index(severities, r.Level()), 0)
+	}
+	if worst < 0 {
+		return "none"
+	}
+	return severities[worst]
 }

@@ -22,7 +22,7 @@ func TestCrowdSharesConnections(t *testing.T) {
 	address := leaseserver.Start(t, leasetest.NewManager(
 		func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 			return &lease.Granted{Pod: "pod"}, nil
-		}), nil)
+		}))
 	client, err := rpcclient.New("http://"+address, nil, telemetry.Discard())
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,9 @@ import (
 // "Connection: close", but with the number of the last request that it has received, and drops requests that are in
 // transit. A client cannot repeat such a request if it no longer keeps all of its bytes. Therefore we write the
 // frame ourselves, with a number higher than any request's, so that all requests are answered.
+//
+// Warning: this file writes a frame below net/http, which has no supported way to send a graceful GOAWAY.
+// docs/decisions/0036 explains why, and names the test that fails when net/http supports it.
 
 // goAway is an HTTP/2 GOAWAY frame. The client then sends new requests on another connection, and still receives
 // the responses to all requests that it has sent.
@@ -67,3 +70,52 @@ func (c *conn) expireAt(at time.Time, http2 bool) {
 		})
 	}
 }
+
+// Constants of the HTTP/2 frame format (RFC 9113, section 4.1).
+const (
+	frameHeaderBytes  = 9
+	frameHeaders      = 0x1
+	frameGoAway       = 0x7
+	frameContinuation = 0x9
+	flagEndHeaders    = 0x4
+)
+
+// frames parses the HTTP/2 frames that a server writes, to find the places where we can insert the GOAWAY frame.
+// The zero value is ready for the first byte of a connection.
+type frames struct {
+	header [frameHeaderBytes]byte
+	have   int  // number of bytes in header
+	rest   int  // remaining bytes of the frame's content
+	begun  bool // true once the first frame, the server's settings, has begun
+	open   bool // true if the next frame continues the headers
+}
+
+// parseWritten continues to parse after the server has written the bytes p.
+func (f *frames) parseWritten(p []byte) {
+	for len(p) > 0 {
+		if f.rest > 0 {
+			n := min(f.rest, len(p))
+			f.rest -= n
+			p = p[n:]
+			continue
+		}
+		n := copy(f.header[f.have:], p)
+		f.have += n
+		p = p[n:]
+		if f.have == frameHeaderBytes {
+			f.parseHeader()
+		}
+	}
+}
+
+func (f *frames) parseHeader() {
+	f.have, f.begun = 0, true
+	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
+	if kind := f.header[3]; kind == frameHeaders || kind == frameContinuation {
+		f.open = f.header[4]&flagEndHeaders == 0
+	}
+}
+
+// atBoundary reports whether another frame may be inserted now: no frame and no sequence of header frames is
+// incomplete.
+func (f *frames) atBoundary() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

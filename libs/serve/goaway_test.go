@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestNetHTTPStillDropsRequests holds the reason for frames.go: for "Connection: close", net/http
+// TestNetHTTPStillDropsRequests holds the reason for age.go: for "Connection: close", net/http
 // sends a GOAWAY that names the last request that it has seen, and drops later requests that are on
 // their way. RFC 9113, section 6.8, wants a GOAWAY that excludes no request first. When this test
-// fails, net/http does so: delete frames.go, and have age.go set the header for HTTP/2 too.
+// fails, net/http does so: delete what age.go writes and parses, and have it set the header for HTTP/2 too.
 func TestNetHTTPStillDropsRequests(t *testing.T) {
 	listener := newPipes()
 	protocols := new(http.Protocols)

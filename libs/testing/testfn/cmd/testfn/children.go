@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"strings"
@@ -85,22 +86,15 @@ func holdRest(value string) int {
 	return 0
 }
 
-// startDaemon starts a daemon in the usual way: a child in a new session starts the daemon and exits, so that init
-// becomes the daemon's parent.
-func startDaemon(string) int {
-	_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
-	exitOnError(err)
-	return echo("")
-}
-
 func detachChild(string) int {
 	startSelf("hang", syscall.SysProcAttr{Setsid: true})
 	return 0
 }
 
-// listDaemons starts as many daemons as value says, each in a separate session, and returns its input.
-func listDaemons(value string) int {
-	n, err := strconv.Atoi(value)
+// startDaemons starts daemons in the usual way: a child in a new session starts the daemon and exits, so that init
+// becomes the daemon's parent. Value is the number of daemons; if it is empty, there is one.
+func startDaemons(value string) int {
+	n, err := strconv.Atoi(cmp.Or(value, "1"))
 	exitOnError(err)
 	for range n {
 		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()

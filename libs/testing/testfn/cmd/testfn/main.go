@@ -59,8 +59,7 @@ var behaviours = map[string]behaviour{
 	"hold-detach":       holdDetach,
 	"hold-rest":         holdRest,
 	"orphan":            makeOrphan,      // echoes; its child hangs on
-	"daemon":            startDaemon,     // echoes; a process in another session hangs on
-	"daemons":           listDaemons,     // echoes; VALUE processes in separate sessions hang on
+	"daemon":            startDaemons,    // echoes; VALUE processes in separate sessions, or one, hang on
 	"hang-with-orphan":  hangWithOrphan,  // hangs; so does an orphan in its session and another group
 	"detach-in-session": detachInSession, // starts a hanging process in another group
 	"leave-group":       leaveGroup,      // hangs with a child, in its parent's process group if it can
