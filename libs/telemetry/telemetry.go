@@ -151,6 +151,14 @@ func buildInfo(provider metric.MeterProvider) error {
 	return err
 }
 
+// Bool returns the value of a gauge for a condition: 1 if it is true, otherwise 0.
+func Bool(condition bool) int64 {
+	if condition {
+		return 1
+	}
+	return 0
+}
+
 // Shutdown sends the remaining traces and metrics until ctx is done. It sends them concurrently, so that slow
 // traces leave time for metrics and the other way round.
 func (t *Telemetry) Shutdown(ctx context.Context) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -25,10 +24,7 @@ type podTLS struct {
 	meter    metric.Meter
 	changed  chan struct{} // with a capacity of one
 	// known closes once this program has a certificate, or the issuer has refused to issue a certificate.
-	known     chan struct{}
-	closeOnce sync.Once
-	// inUse is true if new pods get certificates.
-	inUse atomic.Bool
+	known chan struct{}
 }
 
 // podTLS returns a podTLS that calls the function use with the TLS settings of function pods after each change. It
@@ -52,45 +48,31 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermai
 	return p
 }
 
-// registerMetric registers the metric that shows whether new pods get certificates.
-func (p *podTLS) registerMetric() error {
-	_, err := p.meter.Int64ObservableGauge("fn.pods.certified", metric.WithDescription(
-		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+
-			"mutual TLS."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			value := int64(0)
-			if p.inUse.Load() {
-				value = 1
-			}
-			o.Observe(value)
-			return nil
-		}))
-	if err != nil {
-		return fmt.Errorf("set up the metric of certificates of pods: %w", err)
-	}
-	return nil
-}
-
 // Run updates the TLS settings of new pods when the certificate or the authorities of this program change, until
 // ctx is cancelled. If the certificate of this program cannot be issued, pods are created without certificates,
 // because otherwise all functions in pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
-	if p.identity != nil {
-		if err := p.registerMetric(); err != nil {
-			return err
-		}
+	certified, err := p.meter.Int64Gauge("fn.pods.certified", metric.WithDescription(
+		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+
+			"mutual TLS."))
+	if err != nil {
+		return fmt.Errorf("set up the metric of certificates of pods: %w", err)
 	}
+	if p.identity != nil {
+		certified.Record(ctx, 0)
+	}
+	closeKnown := sync.OnceFunc(func() { close(p.known) })
 	for {
 		select {
 		case <-p.changed:
 			p.use(p.newSettings())
-			p.inUse.Store(true)
+			certified.Record(ctx, 1)
 		case why := <-p.callers.refused:
 			p.reportRefusal(ctx, why)
 		case <-ctx.Done():
 			return nil
 		}
-		p.closeOnce.Do(func() { close(p.known) })
+		closeKnown()
 	}
 }
 

@@ -4,6 +4,7 @@ package podmanager
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,14 +16,21 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/resolverclient"
+	"github.com/krm-function-runner/function-runner/libs/rpcclient"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
 )
 
 // drainDelay is the time for which the wrapper server of a stopping pod still accepts calls.
@@ -213,4 +221,55 @@ func ownTelemetry(name string) bool {
 		}
 	}
 	return false
+}
+
+// connect returns a client of the image-resolver service. The client stays open until the process exits.
+func (c *Config) connect(frame servermain.Frame) (*resolverclient.Client, error) {
+	if c.ImageResolver == "" {
+		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")
+	}
+	client, err := rpcclient.New(c.ImageResolver, frame.Identity.ClientOfSibling("image-resolver"), frame.Telemetry)
+	if err != nil {
+		return nil, err
+	}
+	client.Options = append(client.Options, client.Balanced())
+	resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, c.ImageResolver, client.Options...)
+	return resolverclient.New(resolver, frame.Telemetry.Meters)
+}
+
+// settingsUpdates changes the settings of a running manager. Each of its methods replaces a single setting.
+type settingsUpdates func(change func(*manager.Settings))
+
+func (u settingsUpdates) setFunctions(f map[string]cacheconfig.Entry) {
+	u(func(s *manager.Settings) { s.Functions = f })
+}
+
+func (u settingsUpdates) setConfigs(c *functionconfig.Set) {
+	u(func(s *manager.Settings) { s.Configs = c })
+}
+
+func (u settingsUpdates) setTemplate(t podspec.Template) {
+	u(func(s *manager.Settings) { s.Template = t })
+}
+
+func (u settingsUpdates) setTLS(t *podspec.TLS) { u(func(s *manager.Settings) { s.TLS = t }) }
+
+// pullSecret wraps a cluster so that pods that require the pull secret wait until it exists. It also returns the
+// task that maintains the pull secret. If no docker configuration file is configured, it returns the cluster
+// unchanged and a task that does nothing.
+func (c *Config) pullSecret(
+	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
+) (manager.Cluster, serve.Task, error) {
+	if c.AuthSecretPath == "" {
+		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+	}
+	keeper, err := pullsecret.New(pullsecret.Config{
+		Path: c.AuthSecretPath, Secrets: client.CoreV1().Secrets(c.Namespace),
+		Namespace: c.Namespace, Name: cmp.Or(c.PullSecret, DefaultPullSecret), CheckInterval: c.ScanInterval,
+		Log: frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return pullsecret.Guard{Cluster: cluster, Keeper: keeper, Send: send}, keeper.Run, nil
 }

@@ -3,15 +3,23 @@
 package functionconfig
 
 import (
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 const (
@@ -145,4 +153,128 @@ func (s settings) pod(o object) *Pod {
 			SettingsAnnotation, o.pathOf("tags"))
 	}
 	return p
+}
+
+// settings contains the values in the annotation [SettingsAnnotation], and the names of the Secrets that pods must
+// not use.
+type settings struct {
+	entry   cacheconfig.Entry
+	minPods int
+	prefork *int
+	secrets []string // names of Secrets that an object must not pass to its pods
+}
+
+// maxSettings is the maximum size of the annotation [SettingsAnnotation] in bytes. This is several times the size
+// of an annotation with all settings.
+const maxSettings = 4 << 10
+
+// readSettings parses the annotation [SettingsAnnotation]. A single problem disables all of its settings.
+func readSettings(text string, found *problems) settings {
+	if len(text) > maxSettings {
+		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)
+		return settings{}
+	}
+	var fields map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &fields); err != nil {
+		found.add(`the annotation %s is not an object in JSON or YAML, such as {"minPods": 1}`, SettingsAnnotation)
+		return settings{}
+	}
+	var own problems
+	o := object{path: "annotation " + SettingsAnnotation, fields: fields, problems: &own}
+	var s settings
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		s.read(o, field)
+	}
+	*found = append(*found, own...)
+	if len(own) > 0 {
+		return settings{}
+	}
+	return s
+}
+
+func (s *settings) read(o object, field string) {
+	switch field {
+	case "minPods":
+		if n := o.number(field, math.MaxInt32); n != nil {
+			s.minPods = *n
+		}
+	case "maxConcurrency":
+		s.entry.MaxConcurrency = o.count(field)
+	case "maxQueue":
+		s.entry.MaxQueue = o.count(field)
+	case "podReadyTimeout":
+		s.entry.ReadyTimeout = o.duration(field, time.Second)
+	case "prefork":
+		s.prefork = o.number(field, function.MaxPrefork)
+	default:
+		o.problems.add("%s is not known: the settings are minPods, maxConcurrency, maxQueue, podReadyTimeout and prefork",
+			o.pathOf(field))
+	}
+}
+
+// readOverrides returns the field templateOverrides, which replaces values of the pod template, or nil if empty.
+func readOverrides(o object, secrets []string) *podspec.Overrides {
+	if len(o.fields) == 0 {
+		return nil
+	}
+	all := &podspec.Overrides{ServiceAccount: o.text("serviceAccountName")}
+	if all.ServiceAccount != "" && len(validation.IsDNS1123Subdomain(all.ServiceAccount)) > 0 {
+		o.addInvalid("serviceAccountName", all.ServiceAccount, "the name of a ServiceAccount")
+	}
+	var context corev1.PodSecurityContext
+	if o.decode("securityContext", &context, "a pod's security context") {
+		all.SecurityContext = &context
+	}
+	all.Init = readContainer(o.object("initContainer"), secrets)
+	all.Function = readContainer(o.object("container"), secrets)
+	return all
+}
+
+func readContainer(o object, secrets []string) podspec.ContainerOverrides {
+	var c podspec.ContainerOverrides
+	amounts := o.object("resources")
+	amounts.decode("requests", &c.Requests, "quantities, such as {cpu: 100m}")
+	amounts.decode("limits", &c.Limits, "quantities, such as {memory: 1Gi}")
+	for _, problem := range podspec.CheckResources(c.Requests, c.Limits) {
+		o.problems.add("%s: %v", o.pathOf("resources"), problem)
+	}
+	o.decode("envFrom", &c.EnvFrom, "a list of sources of a container's variables")
+	if o.decode("env", &c.Env, "a list of a container's variables") {
+		checkEnv(o, c.Env)
+	}
+	for _, secret := range secretsOf(c) {
+		if slices.Contains(secrets, secret) {
+			o.problems.add("%s names the Secret %q: its key would let functions pose as our programs", o.path, secret)
+		}
+	}
+	return c
+}
+
+// secretsOf returns the names of the Secrets that a container's envFrom and env refer to.
+func secretsOf(c podspec.ContainerOverrides) []string {
+	var names []string
+	for _, source := range c.EnvFrom {
+		if source.SecretRef != nil {
+			names = append(names, source.SecretRef.Name)
+		}
+	}
+	for _, variable := range c.Env {
+		if variable.ValueFrom != nil && variable.ValueFrom.SecretKeyRef != nil {
+			names = append(names, variable.ValueFrom.SecretKeyRef.Name)
+		}
+	}
+	return names
+}
+
+// checkEnv adds problems for environment variables that Kubernetes would reject in each pod.
+func checkEnv(o object, env []corev1.EnvVar) {
+	for i, variable := range env {
+		switch {
+		case variable.Name == "" || strings.ContainsAny(variable.Name, "=\x00"):
+			o.problems.add("%s[%d] has the name %s: it must be the name of a variable",
+				o.pathOf("env"), i, formatValue(variable.Name))
+		case variable.Value != "" && variable.ValueFrom != nil:
+			o.problems.add("%s[%d] has both value and valueFrom: it must have only one of them", o.pathOf("env"), i)
+		}
+	}
 }

@@ -16,11 +16,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/retry"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // Config configures an Issuer.
@@ -50,8 +53,9 @@ type Config struct {
 
 // Issuer issues certificates. Use [New].
 type Issuer struct {
-	config  Config
-	metrics *metrics
+	config       Config
+	certificates metric.Int64Counter // issued certificates
+	inStep       metric.Int64Gauge   // 1 if the last attempt succeeded
 	// held contains the certificate in memory, its key and the authorities, in the form of a Secret's data.
 	held map[string][]byte
 	// failure is the error of the last attempt to renew certificates. It is nil if the attempt succeeded.
@@ -60,11 +64,16 @@ type Issuer struct {
 
 // New returns an issuer. The issuer sends no requests before [Issuer.Run] is called.
 func New(config Config) (*Issuer, error) {
-	metrics, err := newMetrics(config.Meter)
-	if err != nil {
-		return nil, err
+	i := &Issuer{config: config, held: make(map[string][]byte, 3)}
+	var errs [2]error
+	i.certificates, errs[0] = config.Meter.Int64Counter("fn.issuer.certificates",
+		metric.WithDescription("Certificates that the issuer issued, by their Secret. Labels: secret."))
+	i.inStep, errs[1] = config.Meter.Int64Gauge("fn.issuer.in_step",
+		metric.WithDescription("1 if the last renewal of certificates succeeded, or 0."))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("set up metrics of the issuer: %w", err)
 	}
-	return &Issuer{config: config, metrics: metrics, held: make(map[string][]byte, 3)}, nil
+	return i, nil
 }
 
 const (
@@ -103,7 +112,7 @@ func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return err // the program is stopping
 	}
-	i.metrics.recordAttempt(ctx, err == nil)
+	i.inStep.Record(ctx, telemetry.Bool(err == nil))
 	if err == nil {
 		i.failure.Store(nil)
 		return nil
@@ -170,7 +179,7 @@ func (i *Issuer) renewCertificate(
 	}
 	expires, err := all.chooseSigner(now, i.config.Spread).issueCertificate(data, id, now, i.config.Life)
 	return func() {
-		i.metrics.countCertificate(ctx, name)
+		i.certificates.Add(ctx, 1, metric.WithAttributes(attribute.String("secret", name)))
 		i.config.Log.InfoContext(ctx, "certificate issued", "secret", name, "id", id.String(), "expires", expires)
 	}, err
 }
@@ -181,4 +190,44 @@ func (i *Issuer) Details() []string {
 		return []string{fmt.Sprintf("certificates are not renewed: %v", *err)}
 	}
 	return nil
+}
+
+// Held configures the certificate of the program that runs the issuer. This certificate stays in the memory of the
+// process. Each replica issues its own certificate, signed by the authority that all replicas share.
+type Held struct {
+	ID mtls.ID
+	// Use is called with each new certificate, its key and the trusted authorities, as PEM files by file name.
+	Use func(files map[string][]byte) error
+	// Refused is called with the error if Kubernetes forbids access to the authority's Secret, or if that Secret is
+	// missing. A user must correct this, whereas other failures are temporary.
+	Refused func(ctx context.Context, why error)
+}
+
+// heldSecret replaces the name of a Secret in logs and metrics about the certificate in memory.
+const heldSecret = "none"
+
+// renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.
+func (i *Issuer) renewHeld(ctx context.Context, all authorities) error {
+	if i.config.Held == nil {
+		return nil
+	}
+	written, err := i.renewCertificate(ctx, all, heldSecret, i.config.Held.ID, i.held)
+	if err == nil && written != nil {
+		err = i.config.Held.Use(i.held)
+	}
+	if err != nil {
+		clear(i.held) // so that the next attempt issues a new certificate
+		return fmt.Errorf("issue the certificate of this program: %w", err)
+	}
+	if written != nil {
+		written()
+	}
+	return nil
+}
+
+// reportRefusal calls [Held.Refused] if err means that the authority's Secret is forbidden or missing.
+func (i *Issuer) reportRefusal(ctx context.Context, err error) {
+	if i.config.Held != nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
+		i.config.Held.Refused(ctx, err)
+	}
 }

@@ -42,9 +42,9 @@ func (i *Issuer) updateSecret(ctx context.Context, name string, change change) e
 // compareAndWrite reads a Secret, applies change to its data, and stores the data if it changed. It does not retry.
 func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
 	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
-	write := i.replaceSecret
-	if i.config.Create && name == i.config.Authority && apierrors.IsNotFound(err) {
-		secret, write, err = i.newAuthoritySecret(), i.createSecret, nil
+	missing := i.config.Create && name == i.config.Authority && apierrors.IsNotFound(err)
+	if missing {
+		secret, err = i.newAuthoritySecret(), nil
 	}
 	if err != nil {
 		return err
@@ -62,11 +62,15 @@ func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change
 	}
 	secret = secret.DeepCopy()
 	secret.Data = data
-	if err := write(ctx, secret); err != nil {
-		return err
+	if missing {
+		_, err = i.config.Secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: podspec.FieldManager})
+	} else { // fails if another client changed the Secret after this replica read it
+		_, err = i.config.Secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 	}
-	written()
-	return nil
+	if err == nil {
+		written()
+	}
+	return err
 }
 
 // newAuthoritySecret returns an empty Secret for the authorities.
@@ -77,15 +81,4 @@ func (i *Issuer) newAuthoritySecret() *corev1.Secret {
 			"app.kubernetes.io/managed-by": podspec.FieldManager, "app.kubernetes.io/part-of": "function-runner",
 		},
 	}}
-}
-
-func (i *Issuer) createSecret(ctx context.Context, secret *corev1.Secret) error {
-	_, err := i.config.Secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: podspec.FieldManager})
-	return err
-}
-
-// replaceSecret updates a Secret. It fails if another client changed the Secret after this replica read it.
-func (i *Issuer) replaceSecret(ctx context.Context, secret *corev1.Secret) error {
-	_, err := i.config.Secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
-	return err
 }

@@ -3,9 +3,9 @@
 // Package podspec defines function pods: it builds a pod and its Service from a template, an image and the
 // settings, and it reads the identity and the state of a pod. It performs no I/O and reads no clock.
 //
-// Files, in reading order: podspec (labels and input); template, decode and check (users' templates); builtin and
-// base (the built-in template, and Porch's objects); defaults and filesystem (defaults for unset fields); builder,
-// overrides, resources and tls (building of pods and Services); status, failure, waiting and launch (state).
+// Files, in reading order: podspec (labels and input); template and decode (users' templates, and Porch's objects);
+// builtin (the built-in template); defaults (for unset fields); builder and overrides (building of pods and
+// Services); status and failure (state).
 package podspec
 
 import (

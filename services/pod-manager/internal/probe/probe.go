@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -105,14 +103,11 @@ func (p *Prober) endProbe(pod string) {
 
 // Run runs the requested probes, at most one per pod, until ctx is done. It then waits for running probes to end.
 func (p *Prober) Run(ctx context.Context) error {
-	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // turns return no errors
+	var running sync.WaitGroup
+	defer running.Wait()
 	for {
 		for next, turn := p.nextTurn(ctx); next != nil; next, turn = p.nextTurn(ctx) {
-			running.Go(func() error {
-				p.takeTurn(turn, next)
-				return nil
-			})
+			running.Go(func() { p.takeTurn(turn, next) })
 		}
 		select {
 		case <-p.wake:

@@ -3,10 +3,16 @@
 package pullsecret
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,27 +60,96 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	if err != nil {
 		return false, unseenError{fmt.Errorf("read it: %w", err)}
 	}
-	do, remark, err := planStep(found, k.content, k.changed)
+	write, remark, err := mustWrite(found, k.content, k.changed)
 	if remark != "" {
 		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark,
 			"namespace", k.config.Namespace, "secret", k.config.Name)
 	}
 	wanted := wantedSecret(found, k.config.Name, k.config.Path, k.content)
 	switch {
-	case err != nil || do == nothing:
+	case err != nil || !write:
 		return false, err
-	case do == create:
+	case found == nil:
 		_, err = k.config.Secrets.Create(ctx, wanted, metav1.CreateOptions{FieldManager: podspec.FieldManager})
 		raced = apierrors.IsAlreadyExists(err)
 	default:
 		_, err = k.config.Secrets.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 		raced = apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	}
-	k.metrics.countWrite(ctx, err)
+	k.countWrite(ctx, err)
 	if err != nil {
 		return raced, fmt.Errorf("write it: %w", err)
 	}
 	k.config.Log.InfoContext(ctx, "wrote the pull secret", "from", k.config.Path,
 		"namespace", k.config.Namespace, "secret", k.config.Name)
 	return false, nil
+}
+
+// countWrite counts an attempt to write the pull secret, with its outcome.
+func (k *Keeper) countWrite(ctx context.Context, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = string(apierrors.ReasonForError(err))
+	}
+	k.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
+}
+
+const (
+	// labelManagedBy is the label that marks a Secret of this program. Its value is managedBy.
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = podspec.FieldManager
+	// annotationCopyOf is the annotation with the path of the file whose content is in the Secret.
+	annotationCopyOf = "krm-function-runner.github.io/copy-of"
+	// keySum is the key of the checksum that a replica writes together with the content. If the checksum matches, a
+	// replica wrote the content. If it does not match, a user changed the content. The checksum is part of the secret
+	// data, and not an annotation, because it would help to guess a weak password.
+	keySum = "sha256"
+)
+
+// mustWrite reports whether the pull secret must be written to get the intended content. found is the existing
+// Secret, or nil. changed is true if the docker configuration file changed since this replica's last write. remark
+// is the reason that an existing Secret is replaced. It may be empty.
+//
+// A change reaches the files of different replicas up to a minute apart. A replica whose own file has not changed
+// keeps the Secret, because otherwise it would undo the write of a replica with the newer file.
+func mustWrite(found *corev1.Secret, content []byte, changed bool) (write bool, remark string, err error) {
+	if found == nil {
+		return true, "", nil
+	}
+	if found.Type != corev1.SecretTypeDockerConfigJson {
+		return false, "", fmt.Errorf("a Secret of that name exists that has type %q and not %q: "+
+			"delete it, or set another name in --registry-auth-secret-name of function-runner",
+			found.Type, corev1.SecretTypeDockerConfigJson)
+	}
+	ours := found.Labels[labelManagedBy] == managedBy
+	intact := bytes.Equal(found.Data[keySum], checksum(found.Data[corev1.DockerConfigJsonKey]))
+	same := bytes.Equal(found.Data[corev1.DockerConfigJsonKey], content)
+	switch {
+	case !ours:
+		return true, "it was not made by this program; Porch's own function runner makes one", nil
+	case !intact:
+		return true, "its data was changed from outside", nil
+	case same, !changed:
+		return false, "", nil
+	default:
+		return true, "", nil
+	}
+}
+
+func checksum(content []byte) []byte {
+	s := sha256.Sum256(content)
+	return []byte(hex.EncodeToString(s[:]))
+}
+
+// wantedSecret returns the pull secret with the given content. found is the existing Secret, and may be nil. The
+// result keeps all other labels and annotations of found.
+func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
+	if found != nil {
+		s = found.DeepCopy()
+	}
+	metav1.SetMetaDataLabel(&s.ObjectMeta, labelManagedBy, managedBy)
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotationCopyOf, path)
+	s.Data = map[string][]byte{corev1.DockerConfigJsonKey: content, keySum: checksum(content)}
+	return s
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestPlan(t *testing.T) {
+func TestMustWrite(t *testing.T) {
 	const kind = corev1.SecretTypeDockerConfigJson
 	foreign := func(content string) *corev1.Secret {
 		return &corev1.Secret{
@@ -28,33 +28,33 @@ func TestPlan(t *testing.T) {
 		reason  string
 		found   *corev1.Secret
 		changed bool
-		want    step
+		want    bool
 		says    bool
 	}{
-		"none":              {"it was deleted, or never created", nil, false, create, false},
-		"same":              {"there is nothing to do", ours("new"), true, nothing, false},
-		"older":             {"the file has changed", ours("old"), true, update, false},
-		"another replica's": {"whose file may be ahead", ours("old"), false, nothing, false},
-		"Porch's":           {"it is taken over", foreign("new"), true, update, true},
-		"made meanwhile":    {"ours was deleted and replaced from outside", foreign("old"), false, update, true},
-		"edited":            {"the file says what it holds", edited, false, update, true},
-		"edited back":       {"its checksum is of something else", back, false, update, true},
+		"none":              {"it was deleted, or never created", nil, false, true, false},
+		"same":              {"there is nothing to do", ours("new"), true, false, false},
+		"older":             {"the file has changed", ours("old"), true, true, false},
+		"another replica's": {"whose file may be ahead", ours("old"), false, false, false},
+		"Porch's":           {"it is taken over", foreign("new"), true, true, true},
+		"made meanwhile":    {"ours was deleted and replaced from outside", foreign("old"), false, true, true},
+		"edited":            {"the file says what it holds", edited, false, true, true},
+		"edited back":       {"its checksum is of something else", back, false, true, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			do, remark, err := planStep(tc.found, []byte("new"), tc.changed)
-			if err != nil || do != tc.want || (remark != "") != tc.says {
-				t.Errorf("plan is %v, %q, %v, want %v: %s", do, remark, err, tc.want, tc.reason)
+			write, remark, err := mustWrite(tc.found, []byte("new"), tc.changed)
+			if err != nil || write != tc.want || (remark != "") != tc.says {
+				t.Errorf("mustWrite = %v, %q, %v, want %v: %s", write, remark, err, tc.want, tc.reason)
 			}
 		})
 	}
 }
 
-func TestPlanLeavesOtherTypes(t *testing.T) {
+func TestMustWriteLeavesOtherTypes(t *testing.T) {
 	found := &corev1.Secret{Type: corev1.SecretTypeOpaque}
-	do, _, err := planStep(found, []byte("{}"), true)
-	if do != nothing || err == nil || !strings.Contains(err.Error(), "another name in --registry-auth-secret-name") {
-		t.Errorf("plan is %v, %v, want an error with what to do: another owner's Secret must not be lost", do, err)
+	write, _, err := mustWrite(found, []byte("{}"), true)
+	if write || err == nil || !strings.Contains(err.Error(), "another name in --registry-auth-secret-name") {
+		t.Errorf("mustWrite = %v, %v, want an error with what to do: another owner's Secret must not be lost", write, err)
 	}
 }
 
