@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -171,13 +170,13 @@ func (f *FunctionConfigs) startWriters(
 ) (stop func()) {
 	objects := c.config.Dynamic.Resource(functionConfigs).Namespace(c.config.Namespace)
 	writer := statusWriter{f, objects, informer.GetStore(), c.config.Namespace}
-	var workers errgroup.Group
+	var workers sync.WaitGroup
 	for range statusWriters {
-		workers.Go(func() error { writer.run(ctx); return nil })
+		workers.Go(func() { writer.run(ctx) })
 	}
 	return func() {
 		f.statuses.ShutDown() // before Wait, because the writers wait for the queue
-		_ = workers.Wait()    // writers return no errors
+		workers.Wait()
 	}
 }
 

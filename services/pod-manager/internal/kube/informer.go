@@ -6,8 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
@@ -78,6 +84,32 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 	}
 }
 
+// followObject calls the function apply with each new version of an informer's only object. It calls the function
+// absent if the object does not exist, or was deleted. It returns once the existing object is applied.
+func followObject[T metav1.Object](
+	ctx context.Context, informer cache.SharedIndexInformer, apply func(T), absent func(),
+) error {
+	version := "" // version of the last applied object
+	take := func(object any) {
+		if o := object.(T); o.GetResourceVersion() != version {
+			version = o.GetResourceVersion()
+			apply(o)
+		}
+	}
+	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    take,
+		UpdateFunc: func(_, object any) { take(object) },
+		DeleteFunc: func(any) { absent() },
+	})
+	if err != nil {
+		return fmt.Errorf("watch an object: %w", err)
+	}
+	if cache.WaitFor(ctx, "", handled.HasSyncedChecker()) && len(informer.GetStore().ListKeys()) == 0 {
+		absent()
+	}
+	return nil
+}
+
 // isAway reports whether the API server is unreachable or too busy to respond. All other errors are passed to
 // client-go, which handles them: for instance, it requests a list in pages if the API server cannot stream the list.
 func isAway(err error) bool {
@@ -85,4 +117,152 @@ func isAway(err error) bool {
 		return true
 	}
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// outage tracks the failed requests of an informer. It counts all failures. It logs the first failure, a reminder
+// every 5 minutes (reportInterval), and the recovery.
+type outage struct {
+	resource string // resource that the informer lists
+	log      *slog.Logger
+	metrics  *metrics
+
+	mu       sync.Mutex
+	since    time.Time // zero while the informer is up to date
+	cause    error     // last failure while the informer is out of date
+	reported time.Time
+	listable bool // true if the last list request succeeded
+	relisted bool // true if the missing right to watch was logged
+}
+
+// reportInterval is the interval at which a lasting failure is logged again.
+const reportInterval = 5 * time.Minute
+
+// recordFailure records that a request failed, so that the informer is out of date.
+func (o *outage) recordFailure(ctx context.Context, err error) {
+	o.metrics.watchFailed(ctx, o.resource)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	o.cause = err
+	if o.since.IsZero() {
+		o.since = now
+		o.reported = time.Time{}
+	}
+	if now.Sub(o.reported) < reportInterval {
+		return
+	}
+	o.reported = now
+	o.log.WarnContext(ctx, "watch interrupted; existing pods keep serving",
+		"resource", o.resource, "since", o.since, "error", err)
+}
+
+// recordRecovery records that a request succeeded, so that the informer is up to date again.
+func (o *outage) recordRecovery(ctx context.Context) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		return
+	}
+	o.log.InfoContext(ctx, "watch restored", "resource", o.resource, "seconds", time.Since(o.since))
+	o.since, o.cause = time.Time{}, nil
+}
+
+// recordList records whether the last list request succeeded. If so, the informer can poll if watches are
+// forbidden.
+func (o *outage) recordList(ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listable = ok
+}
+
+// watchEnded is called when a list or watch request ends. It records the error, unless the end is normal. Client-go
+// repeats the request within half a minute.
+func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
+	switch {
+	case ctx.Err() != nil:
+		// The program is stopping.
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		// Watches end normally after many changes or a long time.
+	case apierrors.IsForbidden(err) && o.mayList():
+		o.logMissingWatch(ctx, err)
+	default:
+		o.recordFailure(ctx, err)
+	}
+}
+
+func (o *outage) mayList() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.listable
+}
+
+// logMissingWatch logs once that the right to watch the objects is missing and that the informer polls by lists.
+func (o *outage) logMissingWatch(ctx context.Context, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.relisted {
+		return
+	}
+	o.relisted = true
+	o.log.WarnContext(ctx, "watch not permitted; polling", "resource", o.resource, "error", err,
+		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
+}
+
+// obstacle returns the reason that the informer is out of date, or nil if it is up to date. In the error text,
+// things names the informer's objects, and rights names the deploy component that grants the necessary rights.
+func (o *outage) obstacle(things, rights string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.cause == nil:
+		return nil
+	case apierrors.IsForbidden(o.cause):
+		return fault.New(fault.Precondition,
+			"the Kubernetes API forbids reading %s, which needs the rights of %s: %w", things, rights, o.cause)
+	}
+	return fault.New(fault.Unavailable, "cannot read %s from the Kubernetes API: %w", things, o.cause)
+}
+
+// slimObject removes the fields that this program does not use from an object. This saves memory, because each
+// replica's informers keep all objects in memory. Informers permit to change the object itself.
+func slimObject(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(nil) // a large part of an object
+	}
+	switch o := object.(type) {
+	case *corev1.Pod:
+		slimPod(o)
+	case *corev1.Service:
+		o.Spec = corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP, Selector: o.Spec.Selector}
+	}
+	return object, nil
+}
+
+// slimPod removes most of a pod's spec. The spec is not necessary to detect outdated pods, because the pod's
+// annotations contain the versions of its template and settings.
+func slimPod(pod *corev1.Pod) {
+	pod.Spec = corev1.PodSpec{
+		NodeName: pod.Spec.NodeName, RestartPolicy: pod.Spec.RestartPolicy,
+		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+		InitContainers:                slimContainers(pod.Spec.InitContainers),
+		Containers:                    slimContainers(pod.Spec.Containers),
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			s := &statuses[i]
+			s.Image, s.ImageID = "", ""
+			s.Resources, s.AllocatedResources, s.VolumeMounts = nil, nil, nil
+		}
+	}
+}
+
+func slimContainers(containers []corev1.Container) []corev1.Container {
+	slim := make([]corev1.Container, 0, len(containers))
+	for _, c := range containers {
+		slim = append(slim, corev1.Container{
+			Name: c.Name, Image: c.Image, Command: c.Command, RestartPolicy: c.RestartPolicy,
+		})
+	}
+	return slim
 }

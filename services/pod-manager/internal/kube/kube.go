@@ -4,10 +4,9 @@
 // which pods exist, and carries out the pool's actions. This package decides only about objects that belong to no
 // pool, see [Cluster.Run], and about init containers as a fallback for image volumes.
 //
-// Files, in reading order: kube (informers and wiring); create and lifetime (actions), tasks (their order), observe
-// (status updates); plan and gc (garbage); templates and launching (the source of pods); porchresources,
-// basetemplates, functionconfigs and functionconfigstatus (the resources by which Porch configures its function
-// runner); informer, slim, outage and metrics (helpers).
+// Files, in reading order: kube (wiring); actions, tasks (their order), observe (status updates); gc (garbage);
+// templates and launching (the source of pods); porchresources, functionconfigs and functionconfigstatus (the
+// resources by which Porch configures its function runner); informer and metrics (helpers).
 package kube
 
 import (
@@ -17,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -139,19 +137,16 @@ func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 // cancelled. It also deletes Services without a pod, and creates the missing Services of pods. Events about the
 // same pod are sent in order. send may block.
 func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
-	ctx, cancel := context.WithCancel(ctx)
 	handled, err := c.registerHandlers(send)
-	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // tasks return no errors
-	defer cancel()
 	if err != nil {
 		return err
 	}
-	run := func(do func()) { running.Go(func() error { do(); return nil }) }
-	run(func() { runInformer(ctx, c.pods) })
-	run(func() { runInformer(ctx, c.services) })
-	run(func() { c.tasks.run(ctx, send) })
-	run(func() { c.collectGarbage(ctx) })
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { runInformer(ctx, c.pods) })
+	running.Go(func() { runInformer(ctx, c.services) })
+	running.Go(func() { c.tasks.run(ctx, send) })
+	running.Go(func() { c.collectGarbage(ctx) })
 	if cache.WaitFor(ctx, "", handled...) {
 		close(c.synced)
 	}

@@ -4,7 +4,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krm-function-runner/function-runner/libs/retry"
@@ -26,7 +26,7 @@ import (
 // image. It learns this from a pod, because the status of nodes would require a right for the whole cluster. Pods of
 // both kinds count as current. A change applies to new pods only. A nil Launching does nothing.
 type Launching struct {
-	version func(context.Context) (version.Info, error) // requests the API server's version
+	version func(context.Context) (*version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
 	log     *slog.Logger
 
@@ -37,14 +37,8 @@ type Launching struct {
 
 // NewLaunching returns a Launching for a cluster. It calls the function use with each launcher that it chooses.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
-	ask := func(ctx context.Context) (found version.Info, err error) {
-		answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-		if err != nil {
-			return found, err
-		}
-		return found, json.Unmarshal(answer, &found)
-	}
-	return &Launching{version: ask, use: use, log: log}
+	api := discovery.ToDiscoveryInterfaceWithContext(client.Discovery())
+	return &Launching{version: api.ServerVersionWithContext, use: use, log: log}
 }
 
 // versionTimeout is the timeout of the request for the API server's version. It is short, because new pods wait for

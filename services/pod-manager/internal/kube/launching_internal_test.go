@@ -54,12 +54,12 @@ func TestLaunching(t *testing.T) {
 				begin := time.Now()
 				var used []podspec.Launcher
 				l := &Launching{
-					version: func(ctx context.Context) (version.Info, error) {
+					version: func(ctx context.Context) (*version.Info, error) {
 						if time.Since(begin) >= tc.answered {
-							return version.Info{Major: "1", Minor: map[bool]string{true: "35", false: "34"}[tc.can]}, nil
+							return &version.Info{Major: "1", Minor: map[bool]string{true: "35", false: "34"}[tc.can]}, nil
 						}
 						<-ctx.Done()
-						return version.Info{}, errors.New("no answer")
+						return nil, errors.New("no answer")
 					},
 					use: func(l podspec.Launcher) { used = append(used, l) },
 					log: slog.New(slog.DiscardHandler),
@@ -98,8 +98,8 @@ func TestLauncherByVersion(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			l := &Launching{version: func(context.Context) (version.Info, error) {
-				return version.Info{Major: "1", Minor: tc.minor}, nil
+			l := &Launching{version: func(context.Context) (*version.Info, error) {
+				return &version.Info{Major: "1", Minor: tc.minor}, nil
 			}}
 			got, err := l.supportedLauncher(t.Context())
 			if got != tc.want || (err == nil) != (tc.fails == "") || (err != nil && !strings.Contains(err.Error(), tc.fails)) {

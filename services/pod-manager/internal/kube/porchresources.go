@@ -224,15 +224,14 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 	if err != nil {
 		return err
 	}
-	var running errgroup.Group
-	running.Go(func() error {
+	var running sync.WaitGroup
+	running.Go(func() {
 		defer end(nil)
 		runInformer(ctx, informer)
-		return nil
 	})
 	err = use(ctx, informer)
 	end(err)
-	_ = running.Wait() // the informer returns no error
+	running.Wait()
 	return context.Cause(ctx)
 }
 

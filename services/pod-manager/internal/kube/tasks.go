@@ -6,13 +6,13 @@ import (
 	"context"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 const (
-	// parallel is the maximum number of concurrent tasks. A task is an operation on a pod or its Service.
+	// parallel is the maximum number of concurrent urgent tasks. A task is an operation on a pod or its Service.
 	parallel = 64
 	// parallelLater is the maximum number of concurrent background tasks. It is low, because background tasks share
 	// the client's request rate with tasks for which callers wait.
@@ -32,130 +32,96 @@ type task func(ctx context.Context, send func(pool.Event))
 // The queue is bounded by the number of pods. For each pod, at most one creation, one deletion, one extension (see
 // [Cluster.Extend]) and, per scan, two tasks of garbage collection are queued.
 type tasks struct {
-	wake chan struct{} // has capacity 1
+	// urgent and later contain the ids with waiting urgent tasks and background tasks. An id may be in both.
+	urgent, later *workqueue.Typed[string]
 
 	mu    sync.Mutex
 	lines map[string]*line // by id; an id is missing if none of its tasks waits or runs
-	// urgent and later contain the ids with waiting urgent tasks and background tasks. An id may be in both.
-	urgent, later         []string
-	running, runningLater int
 }
 
 // line contains the waiting tasks of an id, in order.
 type line struct {
 	tasks   []task
-	running bool
-	urgent  bool
+	running chan struct{} // has capacity 1, and an item while a worker runs the tasks
 }
 
 func newTasks() *tasks {
-	return &tasks{wake: make(chan struct{}, 1), lines: make(map[string]*line)}
+	return &tasks{
+		urgent: workqueue.NewTyped[string](), later: workqueue.NewTyped[string](), lines: make(map[string]*line),
+	}
 }
 
-// add queues an urgent task.
-func (t *tasks) add(id string, do task) { t.addTask(id, do, true) }
+// add queues an urgent task. Waiting background tasks with the same id run before it, and so become urgent too.
+func (t *tasks) add(id string, do task) { t.addTask(t.urgent, id, do) }
 
 // addLater queues a background task.
-func (t *tasks) addLater(id string, do task) { t.addTask(id, do, false) }
+func (t *tasks) addLater(id string, do task) { t.addTask(t.later, id, do) }
 
-func (t *tasks) addTask(id string, do task, urgent bool) {
+func (t *tasks) addTask(ids *workqueue.Typed[string], id string, do task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[id]
-	isNew := l == nil
-	if isNew {
-		l = &line{}
+	if l == nil {
+		l = &line{running: make(chan struct{}, 1)}
 		t.lines[id] = l
 	}
 	l.tasks = append(l.tasks, do)
-	switch {
-	case l.running: // the goroutine of the line runs this task next
-	case urgent && !l.urgent:
-		l.urgent = true
-		t.urgent = append(t.urgent, id)
-	case isNew:
-		t.later = append(t.later, id)
-	}
-	t.signalWork()
+	ids.Add(id)
 }
 
-func (t *tasks) signalWork() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
+// run runs tasks until ctx is cancelled, and returns after all running tasks have ended.
+func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
+	var workers sync.WaitGroup
+	for range parallel {
+		workers.Go(func() { t.work(ctx, t.urgent, send) })
 	}
+	for range parallelLater {
+		workers.Go(func() { t.work(ctx, t.later, send) })
+	}
+	<-ctx.Done()
+	t.urgent.ShutDown()
+	t.later.ShutDown()
+	workers.Wait()
 }
 
-// nextID removes and returns the next id whose tasks may run. later is true if the id comes from the background
-// tasks. ok is false if no id waits, or if the maximum number of tasks is running.
-func (t *tasks) nextID() (id string, later, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running == parallel {
-		return "", false, false
-	}
-	if id, ok = t.popID(&t.urgent); !ok && t.runningLater < parallelLater {
-		id, ok = t.popID(&t.later)
-		later = ok
-	}
-	if !ok {
-		return "", false, false
-	}
-	t.lines[id].running = true
-	t.running++
-	if later {
-		t.runningLater++
-	}
-	return id, later, true
-}
-
-// popID removes and returns the first id in ids whose tasks are not running already.
-func (t *tasks) popID(ids *[]string) (id string, ok bool) {
-	for len(*ids) > 0 {
-		id, *ids = (*ids)[0], (*ids)[1:]
-		if l := t.lines[id]; l != nil && !l.running {
-			return id, true
+// work runs the tasks of the next id again and again, until ctx is cancelled.
+func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string], send func(pool.Event)) {
+	for {
+		id, shutdown := ids.Get()
+		if shutdown || ctx.Err() != nil {
+			return
 		}
+		t.runLine(ctx, id, send)
+		ids.Done(id)
 	}
-	return "", false
 }
 
-// takeTask removes and returns an id's next task. If no task is left, it returns nil and the id counts as idle.
-func (t *tasks) takeTask(id string, later bool) task {
+// runLine runs the tasks of an id until no task is left. It waits while another worker runs tasks of the id.
+func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	l := t.lines[id]
+	t.mu.Unlock()
+	if l == nil {
+		return // another worker has run the tasks
+	}
+	l.running <- struct{}{}
+	defer func() { <-l.running }()
+	for do := t.takeTask(id, l); do != nil; do = t.takeTask(id, l) {
+		do(ctx, send)
+	}
+}
+
+// takeTask removes and returns the next task of a line. If no task is left, it returns nil and removes the line.
+func (t *tasks) takeTask(id string, l *line) task {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if len(l.tasks) == 0 {
-		delete(t.lines, id)
-		t.running--
-		if later {
-			t.runningLater--
+		if t.lines[id] == l {
+			delete(t.lines, id)
 		}
-		t.signalWork()
 		return nil
 	}
 	do := l.tasks[0]
 	l.tasks = l.tasks[1:]
 	return do
-}
-
-// run runs tasks until ctx is cancelled, and returns after all running tasks have ended.
-func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
-	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // tasks return no errors
-	for {
-		for id, later, ok := t.nextID(); ok; id, later, ok = t.nextID() {
-			running.Go(func() error {
-				for do := t.takeTask(id, later); do != nil; do = t.takeTask(id, later) {
-					do(ctx, send)
-				}
-				return nil
-			})
-		}
-		select {
-		case <-t.wake:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

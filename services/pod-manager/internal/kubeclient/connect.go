@@ -77,10 +77,7 @@ func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a client for the lists of resources: %w", err)
 	}
-	return client, func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
-		list := new(metav1.APIResourceList)
-		return list, resources.RESTClient().Get().AbsPath("/apis/" + groupVersion).Do(ctx).Into(list)
-	}, nil
+	return client, resources.ServerResourcesForGroupVersionWithContext, nil
 }
 
 func restConfig(path string) (*rest.Config, error) {

@@ -4,7 +4,6 @@ package kube
 
 import (
 	"encoding/json"
-	"reflect"
 	"testing"
 	"time"
 
@@ -97,13 +96,9 @@ func TestSlimPodIsObservedAlike(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole := fullPod()
 			change(whole)
-			before := whole.DeepCopy()
-			got, err := slimObject(whole)
+			got, err := slimObject(whole.DeepCopy())
 			if err != nil {
 				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(whole, before) {
-				t.Error("the whole pod was changed")
 			}
 			slimmed := got.(*corev1.Pod)
 			a, _ := podspec.Observe(whole)
