@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
 // Pattern is a pattern of image repositories, for settings such as allow lists. "*" matches any text without a
@@ -115,5 +113,5 @@ func CanonicalRepository(repository string) string {
 	if !ok {
 		return host
 	}
-	return registryname.Canonical(host) + "/" + path
+	return CanonicalRegistry(host) + "/" + path
 }

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lru"
 )
 
 const (
@@ -32,7 +32,7 @@ type lastAnswers[K comparable, V any] struct {
 	countStale func(context.Context)
 
 	mu      sync.Mutex
-	answers *cache.LRU[K, lastAnswer[V]]
+	answers *lru.Cache[K, lastAnswer[V]]
 	// retryAt is the time from which an unavailable image-resolver may be queried again. It is zero while the
 	// image-resolver is available.
 	retryAt time.Time
@@ -52,7 +52,7 @@ func newLastAnswers[K comparable, V any](
 	return &lastAnswers[K, V]{
 		ask:        ask,
 		countStale: func(ctx context.Context) { stale.Add(ctx, 1, ofKind) },
-		answers:    cache.NewLRU(maxBytes, func(key K, a lastAnswer[V]) int64 { return sizeOf(key, a.value) }),
+		answers:    lru.New(maxBytes, func(key K, a lastAnswer[V]) int64 { return sizeOf(key, a.value) }),
 	}
 }
 

@@ -37,7 +37,7 @@ var packages = []target{
 	{module: "services/pod-manager", dir: "internal/manager"},
 	{module: "services/pod-manager", dir: "internal/kube"},
 	{module: "services/pod-manager", dir: "internal/probe"},
-	{module: "libs", dir: "cache"},
+	{module: "services/image-resolver", dir: "internal/cache"},
 	{module: "libs", dir: "resolverclient"},
 	{module: "services/image-resolver", dir: "internal/registry"},
 	{module: "services/image-resolver", dir: "internal/resolver"},

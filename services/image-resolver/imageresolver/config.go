@@ -11,11 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/registryname"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
@@ -107,7 +106,7 @@ func (c *Config) Validate() error {
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant, or several, with commas")
 	directories := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
-		name := registryname.Canonical(host)
+		name := imagename.CanonicalRegistry(host)
 		directories[name] = append(directories[name], c.RegistryTLSPaths[host]...)
 		checks.That(len(directories[name]) == 1, "RegistryTLSPaths", strings.Join(directories[name], ","),
 			"one directory for "+name)

@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/lru"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
@@ -65,7 +65,7 @@ type Cache struct {
 	lookups metric.Int64Counter
 
 	mu      sync.Mutex
-	entries *cache.LRU[Key, evaluation.Response]
+	entries *lru.Cache[Key, evaluation.Response]
 	flights map[Key]*flight
 }
 
@@ -78,7 +78,7 @@ const (
 
 // New returns an empty cache.
 func New(cfg Config) (*Cache, error) {
-	c := &Cache{cfg: cfg, entries: cache.NewLRU(cfg.MaxBytes, sizeOf), flights: map[Key]*flight{}}
+	c := &Cache{cfg: cfg, entries: lru.New(cfg.MaxBytes, sizeOf), flights: map[Key]*flight{}}
 	meter := cfg.Meters.Meter("gateway")
 	var errs [2]error
 	c.lookups, errs[0] = meter.Int64Counter("fn.result.cache.lookups",

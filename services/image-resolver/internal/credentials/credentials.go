@@ -18,9 +18,9 @@ import (
 	"github.com/docker/cli/cli/config/types"
 	"github.com/google/go-containerregistry/pkg/authn"
 
-	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
 // helperLifetime is the lifetime of cached answers of credential helpers. It is short because the tokens of cloud

@@ -11,7 +11,7 @@ import (
 	clicredentials "github.com/docker/cli/cli/config/credentials"
 	"github.com/docker/cli/cli/config/types"
 
-	"github.com/krm-function-runner/function-runner/libs/registryname"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // hubServer is the name of docker.io in docker's configuration files.
@@ -63,7 +63,7 @@ func scopeOf(key string) string {
 	if path == "v1" || path == "v2" {
 		path = ""
 	}
-	return joinPath(registryname.Canonical(host), path)
+	return joinPath(imagename.CanonicalRegistry(host), path)
 }
 
 func joinPath(host, path string) string {
@@ -77,7 +77,7 @@ func joinPath(host, path string) string {
 // specific: host/a/b, host/a, host.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
-	host = registryname.Canonical(host)
+	host = imagename.CanonicalRegistry(host)
 	var out []string
 	for path != "" {
 		out = append(out, joinPath(host, path))
@@ -102,7 +102,7 @@ func (c *dockerConfig) findCredentials(repository string) (helper, server string
 	if host := candidates[len(candidates)-1]; helper == "" && (server == "" || server == host) {
 		helper, server = c.store, host
 	}
-	if server == registryname.Hub {
+	if server == imagename.Hub {
 		server = hubServer
 	}
 	return helper, server, inline

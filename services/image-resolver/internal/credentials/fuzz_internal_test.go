@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/registryname"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // FuzzParse reads docker configurations: nothing makes it panic, and a registry
@@ -27,8 +27,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		host, _, _ := strings.Cut(repository, "/")
-		if kept := scopeOf(server); kept != registryname.Canonical(host) &&
-			!strings.HasPrefix(kept, registryname.Canonical(host)+"/") {
+		if kept := scopeOf(server); kept != imagename.CanonicalRegistry(host) &&
+			!strings.HasPrefix(kept, imagename.CanonicalRegistry(host)+"/") {
 			t.Errorf("%q gets the credentials of %q", repository, server)
 		}
 	})

@@ -20,7 +20,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/registryname"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 )
@@ -81,17 +80,17 @@ func New(cfg Config) (*Client, error) {
 		plaintext: make(map[string]bool), local: make(map[string]bool), mirrors: make(map[string][]string),
 	}
 	for _, host := range cfg.Insecure {
-		c.plaintext[registryname.Canonical(host)] = true
+		c.plaintext[imagename.CanonicalRegistry(host)] = true
 	}
 	for _, host := range slices.Concat(cfg.Insecure, cfg.Local) {
-		c.local[registryname.Canonical(host)] = true
+		c.local[imagename.CanonicalRegistry(host)] = true
 	}
 	for _, host := range slices.Sorted(maps.Keys(cfg.Mirrors)) {
 		name := canonicalPrefix(strings.TrimRight(host, "/"))
 		c.mirrors[name] = append(c.mirrors[name], cfg.Mirrors[host]...)
 		for _, mirror := range cfg.Mirrors[host] {
 			address, _, _ := strings.Cut(mirror, "/")
-			c.local[registryname.Canonical(address)] = true
+			c.local[imagename.CanonicalRegistry(address)] = true
 		}
 	}
 	return c, nil
@@ -147,7 +146,7 @@ func withMirrors(err error, missed []string) error {
 // canonicalPrefix returns the canonical spelling of a registry or repository prefix, by which mirrors are found.
 func canonicalPrefix(prefix string) string {
 	if !strings.Contains(prefix, "/") {
-		return registryname.Canonical(prefix)
+		return imagename.CanonicalRegistry(prefix)
 	}
 	return imagename.CanonicalRepository(prefix)
 }
@@ -181,7 +180,7 @@ func (c *Client) useSource(
 		return err
 	}
 	host, _, _ := strings.Cut(source, "/")
-	slot, err := c.limiter.acquire(ctx, registryname.Canonical(host))
+	slot, err := c.limiter.acquire(ctx, imagename.CanonicalRegistry(host))
 	if err != nil {
 		return err
 	}
@@ -219,6 +218,6 @@ func (c *Client) useSession(
 }
 
 // isInsecure reports whether the settings permit plain HTTP for a host.
-func (c *Client) isInsecure(host string) bool { return c.plaintext[registryname.Canonical(host)] }
+func (c *Client) isInsecure(host string) bool { return c.plaintext[imagename.CanonicalRegistry(host)] }
 
-func (c *Client) isListed(host string) bool { return c.local[registryname.Canonical(host)] }
+func (c *Client) isListed(host string) bool { return c.local[imagename.CanonicalRegistry(host)] }

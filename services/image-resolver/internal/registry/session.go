@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )

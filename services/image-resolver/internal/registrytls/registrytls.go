@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
-	"github.com/krm-function-runner/function-runner/libs/registryname"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
@@ -61,7 +61,7 @@ type directory struct {
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, general: &directory{path: cfg.Directory}, hosts: make(map[string]*directory)}
 	for host, path := range cfg.Directories {
-		s.hosts[registryname.Canonical(host)] = &directory{path: path}
+		s.hosts[imagename.CanonicalRegistry(host)] = &directory{path: path}
 	}
 	for _, d := range s.allDirectories() {
 		if _, err := d.readChanges(); err != nil {
@@ -78,7 +78,7 @@ func (s *Store) allDirectories() []*directory {
 // RoundTrip sends a request with the certificates for its host. If the host's certificate is not trusted, it reads
 // the certificate files again and retries, because an authority may just have been replaced.
 func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
-	d, ok := s.hosts[registryname.Canonical(req.URL.Host)]
+	d, ok := s.hosts[imagename.CanonicalRegistry(req.URL.Host)]
 	if !ok {
 		d = s.general
 	}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registryname gives each image registry a canonical name. Settings, rules, credentials and requests that
-// spell a registry differently can then be compared.
-package registryname
+package imagename
 
 import (
 	"net/netip"
@@ -15,10 +13,11 @@ const Hub = "docker.io"
 
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
-// Canonical returns the canonical name of a registry, given as host or host:port. The name is in lower case and
+// CanonicalRegistry returns the canonical name of a registry, given as host or host:port, so that settings, rules,
+// credentials and requests that spell a registry differently can be compared. The name is in lower case and
 // without the default port 443. All host names of Docker Hub become docker.io. An IP address gets its shortest
 // form, and the port loses leading zeros, which connections ignore.
-func Canonical(hostport string) string {
+func CanonicalRegistry(hostport string) string {
 	host, port := splitPort(strings.ToLower(hostport))
 	host, port = canonicalAddress(host), strings.TrimLeft(port, "0")
 	if slices.Contains(hubHosts, host) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/cache"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
 func ExampleCache() {

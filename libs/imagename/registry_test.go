@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registryname_test
+package imagename_test
 
 import (
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/registryname"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 func TestCanonical(t *testing.T) {
@@ -20,7 +20,7 @@ func TestCanonical(t *testing.T) {
 		"[::1]":   "[::1]",
 		"fd00::5": "[fd00::5]", "::1": "[::1]", "x::": "x::", "x:0:0": "x:0:0",
 	} {
-		if got := registryname.Canonical(spelling); got != want {
+		if got := imagename.CanonicalRegistry(spelling); got != want {
 			t.Errorf("%q is %q, want %q", spelling, got, want)
 		}
 	}
@@ -34,8 +34,8 @@ func FuzzCanonical(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if once := registryname.Canonical(name); registryname.Canonical(once) != once {
-			t.Errorf("the canonical name of %q is %q, and that name's is %q", name, once, registryname.Canonical(once))
+		if once := imagename.CanonicalRegistry(name); imagename.CanonicalRegistry(once) != once {
+			t.Errorf("the canonical name of %q is %q, and that name's is %q", name, once, imagename.CanonicalRegistry(once))
 		}
 	})
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cache stores values that are fetched from a slow source, up to a limit of bytes. Callers that need the
-// same missing value share a single fetch. Entries in use are refreshed before they expire. [LRU] is the storage of
-// the cache.
+// same missing value share a single fetch. Entries in use are refreshed before they expire.
 package cache
 
 import (
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lru"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
@@ -84,7 +84,7 @@ type Cache[K comparable, V any] struct {
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
-	entries *LRU[K, *entry[V]]
+	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
 	// generation is the number of calls of ForgetFailures. A failure of an earlier generation is ignored.
 	generation int
@@ -111,7 +111,7 @@ var (
 func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V])}
 	c.stopping, c.stop = context.WithCancel(context.Background())
-	c.entries = NewLRU(cfg.MaxBytes, func(key K, e *entry[V]) int64 {
+	c.entries = lru.New(cfg.MaxBytes, func(key K, e *entry[V]) int64 {
 		n := cfg.Size(key, e.value)
 		if e.failure != nil {
 			n += failureBytes + 2*int64(len(e.failure.Error())) // its text and the texts that it wraps
