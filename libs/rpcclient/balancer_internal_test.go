@@ -83,8 +83,8 @@ func TestCallersSayWhichErrorsMeanSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var network pipenet.Network
 		host := serveAt(t, &network, "10.0.0.1", name)
-		client, err := newClient("http://service:9449", nil, telemetry.Discard(), network.Dial,
-			func(context.Context, string) ([]string, error) { return []string{"10.0.0.1"}, nil })
+		client, err := New("http://service:9449", nil, telemetry.Discard(), OverNetwork(network.Dial,
+			func(context.Context, string) ([]string, error) { return []string{"10.0.0.1"}, nil }))
 		if err != nil {
 			t.Fatal(err)
 		}

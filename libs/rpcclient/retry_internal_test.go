@@ -37,7 +37,7 @@ func testClient(t *testing.T, dial dial, addresses ...string) *caller {
 // testClientOf returns a caller of the service that lookup finds.
 func testClientOf(t *testing.T, dial dial, lookup lookup) *caller {
 	t.Helper()
-	client, err := newClient("http://service:9449", nil, telemetry.Discard(), dial, lookup)
+	client, err := New("http://service:9449", nil, telemetry.Discard(), OverNetwork(dial, lookup))
 	if err != nil {
 		t.Fatal(err)
 	}

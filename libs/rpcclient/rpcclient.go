@@ -61,13 +61,7 @@ type Client struct {
 // [Client.Call]). Secure configures TLS for https. If it is nil, the client trusts the operating system's
 // authorities, and the server's certificate must contain the host name in address.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
-	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, lookupHost, options...)
-}
-
-func newClient(
-	address string, secure *tls.Config, tel *telemetry.Telemetry, dial dial, lookup lookup, options ...Option,
-) (*Client, error) {
-	c := &Client{dial: dial, lookup: lookup}
+	c := &Client{dial: (&net.Dialer{Timeout: dialTimeout}).DialContext, lookup: lookupHost}
 	for _, option := range options {
 		option(c)
 	}

@@ -76,7 +76,7 @@ func TestCallOnADeadConnectionEnds(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		})
-		client, err := newClient("http://10.0.0.1:9449", nil, telemetry.Discard(), network.Dial, nil)
+		client, err := New("http://10.0.0.1:9449", nil, telemetry.Discard(), OverNetwork(network.Dial, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
