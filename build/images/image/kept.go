@@ -46,8 +46,7 @@ func openLayer(dir string) (v1.Layer, error) {
 	return layer, nil
 }
 
-// summarizeLayer computes the digests and the size of the layer in the directory dir. It stores them in a JSON file
-// in dir, which openLayer reads.
+// summarizeLayer writes the digests and the size of the layer in dir into a JSON file there, which openLayer reads.
 func summarizeLayer(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Registry is a client of an image registry. A Registry from [Registry.WithMounts] must not push images
-// concurrently.
+// Registry is a client of an image registry. A client from [Registry.WithMounts] must not push concurrently.
 type Registry struct {
 	Host      string
 	Auth      authn.Authenticator

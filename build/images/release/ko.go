@@ -15,8 +15,7 @@ import (
 
 // Ko configures how the tool ko builds images of this project's programs.
 type Ko struct {
-	// Command returns a command line that runs ko with the arguments args in the directory dir. The command must be
-	// able to reach the registry.
+	// Command returns a command line that runs ko with args in the directory dir. It must be able to reach the registry.
 	Command func(dir string, args ...string) []string
 	// Env is the environment of ko.
 	Env []string

@@ -49,8 +49,7 @@ func (p Publisher) Publish(ctx context.Context) error {
 	return nil
 }
 
-// userLabels returns labels of a program's image for users, such as its version and license. The keys are defined
-// by the OCI image specification.
+// userLabels returns an image's labels for users, such as its license, with the keys of the OCI image specification.
 func (p Publisher) userLabels(program Program) map[string]string {
 	const key = "org.opencontainers.image."
 	labels := map[string]string{

@@ -35,8 +35,8 @@ const DataDir = "/var/run/ko"
 func Programs() []Program {
 	return []Program{
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
-			// Function pods get this program in one of two ways: an init container runs cp in this image, which is the
-			// program itself, or the pod mounts the image.
+			// Init containers of function pods call cp, a link to the program itself, to copy the program into a volume.
+			// Other pods mount the image.
 			"/bin/cp": "/ko-app/wrapper-server",
 			// The pod templates of different Porch versions copy the program from different directories.
 			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",
@@ -86,8 +86,7 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the base image of the program's image. It contains the user and the symbolic
-// links, but not the program.
+// Base describes the base image of the program's image: the user and the symbolic links, without the program.
 func (p Program) Base() image.Spec {
 	files := []image.File{
 		{Path: "/tmp", Mode: 0o777, Dir: true},

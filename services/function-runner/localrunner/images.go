@@ -23,14 +23,13 @@ type Images struct {
 // StoredImage is an image in the store.
 type StoredImage = imageresolver.StoredImage
 
-// OpenImages opens the image store of this machine. If this program runs as root, other users run the sandboxes,
-// and OpenImages lets them read the store. If offline is true, the store calls no registry.
+// OpenImages opens the image store of this machine. If this program runs as root, it lets the other users who run
+// the sandboxes read the store. If offline is true, the store never calls a registry.
 func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) {
 	return openImages(ctx, s, offline, Group())
 }
 
-// openImages opens the image store like [OpenImages]. Members of the group with the ID in group may also read the
-// store. Zero means that no group may read the store.
+// openImages is like [OpenImages], but lets the group with the given ID read the store. Zero means no group.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver
@@ -46,8 +45,7 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	if err != nil {
 		return nil, err
 	}
-	// The background tasks of the image-resolver must run until the store is closed. So only [Images.Close] cancels
-	// them, and not the end of the caller's context.
+	// The image-resolver's background tasks run until [Images.Close], even if the caller cancels ctx earlier.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running, ctx := errgroup.WithContext(ctx)
 	if resolver != nil {

@@ -36,8 +36,7 @@ type Config struct {
 	Settings
 	// Offline is true if the runner must not call registries, and can use only images in the image store.
 	Offline bool
-	// Environment contains environment variables for all functions, as KEY=value. Functions get them in addition to
-	// the environment of their images.
+	// Environment contains variables for all functions, as KEY=value, in addition to the environment of their images.
 	Environment []string
 }
 

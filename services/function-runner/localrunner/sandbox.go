@@ -66,8 +66,7 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
 // TryLaunchers tests whether the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
-// launchers in order, until a launcher works. It calls the function tried with the result of each test. A nil error
-// means that the launcher works.
+// launchers in order until one works. It calls the function tried with each result. Nil means that the launcher works.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {

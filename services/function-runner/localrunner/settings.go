@@ -9,8 +9,8 @@ import (
 )
 
 type (
-	// Gateway is an alias, as is ImageResolver, because a struct cannot embed two types called Config. The fields of
-	// embedded structs need no prefix in environment variables, so that a variable sets the same setting of both.
+	// Gateway is an alias, because both services call their settings Config, and embedded types must have different
+	// names. [Settings] embeds them so that a single environment variable sets the same field of both.
 	Gateway = gateway.Config
 	// ImageResolver is an alias for embedding, see [Gateway].
 	ImageResolver = imageresolver.Config
@@ -41,8 +41,7 @@ func Load() (Settings, error) {
 // auto is the value of FNR_SANDBOX that selects the first launcher that works on this machine.
 const auto = "auto"
 
-// shareSettings sets the settings that are fixed in "fnctl --local", and copies settings that both the gateway and
-// the image-resolver use.
+// shareSettings sets settings that are fixed in "fnctl --local", or used by both the gateway and the image-resolver.
 func (s *Settings) shareSettings() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()

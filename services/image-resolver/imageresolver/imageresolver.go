@@ -32,8 +32,8 @@ const (
 	maxResponseBytes = 32 << 20
 )
 
-// Resolver resolves images for callers in the same process, without a network port. Its errors have classes of
-// package fault. Callers must not modify a response, because several callers share it.
+// Resolver resolves images for callers in the same process, without a network port. Its errors have a class of
+// package fault, such as Unavailable. Callers share responses and must not modify them.
 type Resolver struct {
 	*resolver.Resolver
 	tasks    []serve.Task

@@ -49,8 +49,8 @@ func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog
 	return l, err
 }
 
-// ResolveImage resolves an image name to a digest. Offline, it uses only the stored names. Its errors have classes
-// of package fault.
+// ResolveImage resolves an image name to a digest. Offline, it uses only the stored names. Its errors have a class
+// of package fault, such as Unavailable.
 func (l *Local) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
@@ -101,8 +101,7 @@ func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// Open implements [Store.Open]. Once the image is stored, Open also stores the image names that ResolveImage has
-// resolved to this digest.
+// Open is like [Store.Open], but also stores the image names that ResolveImage has resolved to this digest.
 func (l *Local) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -205,7 +204,7 @@ func (l *Local) missingImage(image string) error {
 }
 
 // Pull resolves an image name, pulls the image into the store, and returns the resolved name. If the constraint is
-// not empty, Pull chooses a tag that satisfies it. Pull calls phase with its progress.
+// not empty, Pull chooses a tag that satisfies it. Pull calls the function phase with texts about its progress.
 func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(string)) (reference string, err error) {
 	resolved, err := l.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: constraint})
 	if err != nil {

@@ -73,8 +73,7 @@ type Config struct {
 	// Endpoint is the method of reaching pods: `service` (a DNS name each below `svc.cluster.local`, as in Porch and
 	// for a mesh) or `pod-ip` (fastest; set by all manifests without `pod-services`).
 	Endpoint string `default:"service"`
-	// PullSecret is the pull secret of pods whose function's registry requires credentials. It is auth-secret if it is
-	// empty.
+	// PullSecret is the name of the pull secret, for pods whose registry requires credentials. Empty means auth-secret.
 	PullSecret string `ignored:"true"`
 	// AuthSecretPath is a docker configuration file with credentials for registries. Changes take effect without a
 	// restart: the pod-manager keeps the pull secret `auth-secret` of all pods equal to it. If it is empty, the pull
@@ -87,8 +86,7 @@ type Config struct {
 	// Confine is the reaction of wrapper servers to a kernel that cannot confine functions, as for the gateway:
 	// `require`, `best-effort` or `off`.
 	Confine confine.Level `default:"best-effort"`
-	// PodEnv are variables that wrapper servers get, besides the ones that this program
-	// sets: where to send traces, for instance.
+	// PodEnv contains further environment variables for wrapper servers, such as the address that receives traces.
 	PodEnv map[string]string `ignored:"true"`
 
 	// TTL is the life of an unused pod.
@@ -98,8 +96,8 @@ type Config struct {
 	// UnscheduledTimeout limits the time of a pod without a node, in which an autoscaler may add one, until callers
 	// get `Unavailable` with the reason.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
-	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started. It is
-	// [DefaultMaxWaitlistLength] if it is zero.
+	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started. Zero
+	// means [DefaultMaxWaitlistLength].
 	MaxWaitlistLength int `ignored:"true"`
 	// MaxPodsPerFunction is the maximum number of pods of a function.
 	MaxPodsPerFunction int `split_words:"true" default:"1"`
@@ -108,12 +106,12 @@ type Config struct {
 	// MaxQueuePerFunction is the maximum number of queued evaluations of a function.
 	MaxQueuePerFunction int `split_words:"true" default:"1000"`
 
-	// CacheConfig is the pod cache configuration. It is [CacheConfigPath] if it is empty.
+	// CacheConfig is the path of the pod cache configuration. Empty means [CacheConfigPath].
 	CacheConfig string `ignored:"true"`
 	// WarmUp is true if each function in the [pod cache configuration](#the-pod-cache-configuration) keeps at least one
 	// pod.
 	WarmUp bool `split_words:"true" default:"true"`
-	// Issuer issues the certificates of our programs, where nothing else does.
+	// Issuer configures the issuer of our programs' certificates, for clusters without another issuer.
 	Issuer IssuerConfig
 }
 

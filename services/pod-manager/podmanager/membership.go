@@ -17,9 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// membership returns the keeper of this replica's membership in the group of pod-manager replicas. address is the
-// address for gateways, or empty if callers are in the same process. The function changed is called with an event
-// after each new assignment of functions to replicas.
+// membership returns a Keeper, by which this replica joins the group of pod-manager replicas. address is the
+// address for gateways, or empty if callers are in the same process. changed is called with an event after each new
+// assignment of functions to replicas.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame servermain.Frame,
@@ -57,8 +57,7 @@ func (c *Config) replicaAddress() (string, error) {
 	return net.JoinHostPort(ownAddress(addresses), port), nil
 }
 
-// ownAddress returns the address of this machine that other machines can most likely reach. It prefers IPv4, as
-// gateways do.
+// ownAddress returns this machine's address that other machines can likely reach. Like gateways, it prefers IPv4.
 func ownAddress(addresses []net.Addr) string {
 	var found netip.Addr
 	for _, a := range addresses {

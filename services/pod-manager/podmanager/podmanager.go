@@ -37,8 +37,7 @@ const maxResponseBytes = 32 << 20
 // evaluation in a pod or in the queue.
 const maxStreams = 1000
 
-// Images is the interface by which the pod-manager resolves image names. The image-resolver implements it, for
-// programs that contain both services.
+// Images resolves image names for the pod-manager. In a program with both services, it is the image-resolver.
 type Images = manager.Images
 
 // Manager is the pod-manager without a port, for callers in the same process.
@@ -84,8 +83,7 @@ func New(cfg Config, frame servermain.Frame) ([]serve.Component, error) {
 	return []serve.Component{component, issuing.component}, nil
 }
 
-// issueForPrograms sets up the issuer that issues certificates for our programs. It does nothing if no Secret for
-// the issuer is configured.
+// issueForPrograms sets up the issuer of our programs' certificates, if a Secret for the issuer is configured.
 func (c *Config) issueForPrograms(frame *servermain.Frame) (certificateIssuer, error) {
 	if c.Issuer.Secret == "" {
 		return certificateIssuer{}, nil
@@ -139,11 +137,10 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 	return component, nil
 }
 
-// NewManager returns a Manager for callers in the same process. It starts nothing and sends no requests.
-//
-// If the program has no certificate, the Manager issues a certificate for the program's calls to function pods. All
-// replicas share a certificate authority in a Secret. The Secret is in the namespace of function pods, because the
-// Role of Porch's main branch permits Secrets only there.
+// NewManager returns a Manager for callers in the same process. It starts nothing and sends no requests. If the
+// program has no certificate, the Manager issues a certificate for calls to function pods. All replicas share a
+// certificate authority in a Secret in the namespace of function pods, because the Role of Porch's main branch
+// permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
 	var own certificateIssuer
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {
@@ -240,8 +237,7 @@ func awaitAll(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	}
 }
 
-// replicaName returns the name of this replica for log messages and for its Lease. It is the host name, which is
-// the pod's name.
+// replicaName returns this replica's name for logs and for its Lease: the host name, which is the pod's name.
 func replicaName() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -36,7 +36,7 @@ import (
 // drainDelay is the time for which the wrapper server of a stopping pod still accepts calls.
 const drainDelay = time.Second
 
-// wrapperEvaluationTime is the wrapper server's default time limit of an evaluation. It needs no argument.
+// wrapperEvaluationTime is the time limit of wrapper servers without the argument --max-evaluation-time.
 const wrapperEvaluationTime = 5 * time.Minute
 
 // minGracePeriod is the minimum grace period of pods. It is the grace period if FNR_MAX_EVALUATION_TIME is 0, which
@@ -93,8 +93,7 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	})
 }
 
-// openCacheConfig opens the pod cache configuration. It calls the function changed with the functions' settings
-// after each change of the file.
+// openCacheConfig opens the pod cache configuration. The function changed gets the new settings after each change.
 func (c *Config) openCacheConfig(
 	changed func(map[string]cacheconfig.Entry), log *slog.Logger,
 ) (*cacheconfig.File, error) {
@@ -115,8 +114,8 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns the method by which the wrapper server gets into pods of the built-in template. If the choice is
-// automatic, this is the method before the first choice. Users' templates start the server in their own way.
+// launcher returns the method by which the wrapper server gets into pods of the built-in template. If FNR_LAUNCHER
+// is auto, this is the method until the first automatic choice. Users' templates start the server in their own way.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == LauncherImageVolume && c.Template == "" {
 		return podspec.ImageVolume

@@ -141,9 +141,8 @@ func (c *copier) copyOne(source, target string, info fs.FileInfo) error {
 	return keepTimes(target, info)
 }
 
-// copyLink copies a symbolic link as a link, unless the link leads to this program's binary. For such a link, it
-// copies the binary. The directory that pod templates copy from our image contains only such links, and they would
-// be broken in the pod's volume.
+// copyLink copies a symbolic link as a link, but copies this program's binary if the link leads to it. Pod templates
+// copy a directory of our image that contains only such links, which would be broken in the pod's volume.
 func (c *copier) copyLink(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {
 		return c.copyProgram(source, target)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// isolated is the first argument of a wrapper server that already runs in the environment from [Isolate].
+// isolated is the argument that marks a wrapper server that already runs in the environment from [Isolate].
 const isolated = "isolated"
 
 // functionPrefix is the prefix that marks the function's variables in the environment from [Isolate].
@@ -17,11 +17,10 @@ const functionPrefix = "function:"
 // itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns the command line and the environment for a wrapper server that must execute itself again. A
-// container's environment contains variables of the image, and these must not affect Go's runtime in the server
-// (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). So the new environment contains only the variables
-// that --environment lists, which the pod sets, and all variables with functionPrefix, for the function. If the
-// server is already isolated, ok is false, and args is the command line without the argument isolated.
+// Isolate returns a command line and an environment for the wrapper server to execute itself again, so that
+// variables of the image do not affect Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY).
+// The environment contains the pod's variables, which --environment lists, and all variables with functionPrefix,
+// for the function. If the server is already isolated, ok is false, and args lacks the argument isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false

@@ -53,9 +53,9 @@ func onLoopback(address string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// addServices creates the services that functions in sandboxes and pods need. It sets the fields of services, which
-// the gateway uses, and returns the components of the new services. The components must stop after the gateway,
-// because running evaluations use pods and registries until they finish.
+// addServices creates the services for functions in sandboxes and pods, and returns them as components. It also
+// sets the fields of the struct services, by which the gateway calls them. The components must stop after the
+// gateway, because running evaluations use pods and registries until they finish.
 func addServices(
 	s settings.Settings, services *gateway.Services, frame servermain.Frame,
 ) (components []serve.Component, err error) {
@@ -85,7 +85,7 @@ func addServices(
 	return append(components, serve.Component{Tasks: resolver.Tasks()}), nil
 }
 
-// addPods creates the pod-manager, stores it in services for the gateway, and returns its component.
+// addPods creates the pod-manager, which the gateway calls by a field of services, and returns its component.
 func addPods(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
@@ -99,8 +99,8 @@ func addPods(
 	return startsReady(manager.Component()), nil
 }
 
-// addImages opens the image store, from which sandboxes get the files of images. It stores the image store in
-// services for the gateway, and returns a component that closes it when the program stops.
+// addImages opens the image store, from which sandboxes read the files of images, and returns a component that
+// closes the store when the program stops. The gateway calls the store by a field of services.
 func addImages(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
@@ -117,8 +117,7 @@ func addImages(
 }
 
 // startsReady removes the readiness check from the pod-manager's component, so that function-runner becomes ready
-// even while it cannot reach Kubernetes. Local binaries do not need Kubernetes, and requests that need a pod wait
-// for Kubernetes in the pod-manager.
+// before it reaches Kubernetes. Local binaries do not need Kubernetes, and requests for pods wait in the pod-manager.
 func startsReady(component serve.Component) serve.Component {
 	component.Ready = nil
 	return component

@@ -29,8 +29,8 @@ func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets fields of s before flags are parsed. These are fields that only a flag can set, and fields whose
-// flag has another default than their environment variable.
+// setDefaults sets the defaults of fields before flags are parsed. These fields have no environment variable, or
+// their flag has another default than the variable.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret = podmanager.DefaultPullSecret
 	s.PodManager.CacheConfig = podmanager.CacheConfigPath

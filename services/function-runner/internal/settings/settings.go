@@ -20,9 +20,8 @@ import (
 )
 
 type (
-	// Gateway is an alias, as are PodManager and ImageResolver, because a struct cannot embed several types called
-	// Config. The fields of embedded structs need no prefix in environment variables, so that a single variable sets
-	// the same setting of several services.
+	// Gateway is an alias, because each service calls its settings Config, and embedded types must have different
+	// names. [Settings] embeds them so that a single environment variable sets the same field of all services.
 	Gateway = gateway.Config
 	// PodManager is an alias for embedding, see [Gateway].
 	PodManager = podmanager.Config
@@ -43,8 +42,7 @@ type Settings struct {
 
 // registryFlags contains the values of Porch's flags for private registries.
 type registryFlags struct {
-	// credentials is true if the program uses the credentials at authPath. authorities is true if it uses the
-	// certificates at tlsPath.
+	// credentials enables the credentials at authPath, and authorities the certificates at tlsPath.
 	credentials, authorities bool
 	authPath, tlsPath        string
 }
@@ -83,9 +81,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Load returns the settings from the environment variables and from args, the command-line arguments. Flags
-// override variables. If args request help, Load prints the help to w and returns [ErrHelp]. Errors contain the
-// name of the flag or variable that is invalid.
+// Load returns the settings from the environment variables and args, the command-line arguments. Flags override
+// variables. If args request help, Load prints it to w and returns [ErrHelp]. Errors name the flag or variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
 	if err := config.Fill(&s); err != nil {

@@ -49,8 +49,7 @@ func Open(t testing.TB) *Registry {
 	return start(t, httptest.NewServer(newRegistry()), authn.Anonymous)
 }
 
-// Private starts a registry with TLS and its own certificate authority. Clients must authenticate with [User] and
-// [Password].
+// Private starts a registry with TLS and its own CA. Clients must authenticate with [User] and [Password].
 func Private(t testing.TB) *Registry {
 	t.Helper()
 	images := newRegistry()
@@ -81,8 +80,8 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image of the test function to the repository and tag in at. behaviour is the command-line argument
-// of the test function, and selects its behaviour.
+// Push pushes an image of the test function. at is its repository and tag, such as "fn:v1". behaviour is the
+// argument of the test function that selects its behaviour.
 func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	t.Helper()
 	var options []name.Option
@@ -151,8 +150,7 @@ func layer(t testing.TB) []byte {
 	return archive.Bytes()
 }
 
-// SharedDir returns a temporary directory that other users can enter, such as the users of sandboxes if tests run
-// as root.
+// SharedDir returns a temporary directory that other users, such as the users of sandboxes, can enter.
 func SharedDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox")

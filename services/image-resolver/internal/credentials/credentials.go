@@ -23,8 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
-// helperLifetime is the lifetime of cached answers of credential helpers. It is short because the tokens of cloud
-// providers expire early.
+// helperLifetime is the lifetime of credential helpers' cached answers. It is short, as cloud tokens expire early.
 var helperLifetime = cache.Lifetime{TTL: time.Minute, Failure: 5 * time.Second}
 
 // Config configures a Store.
@@ -165,8 +164,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return err
 }
 
-// reloadFile reads a configuration file again. If the file cannot be read or parsed, reloadFile logs the error and
-// keeps the last valid content.
+// reloadFile reads a configuration file again. If this fails, it logs the error and keeps the last valid content.
 func (s *Store) reloadFile(ctx context.Context, f *file) {
 	changed, err := f.readChanges()
 	switch {

@@ -73,8 +73,7 @@ func joinPath(host, path string) string {
 	return host + "/" + path
 }
 
-// scopesOf returns the keys of a configuration file that apply to a repository, from the most specific to the least
-// specific: host/a/b, host/a, host.
+// scopesOf returns a configuration file's keys for a repository, the most specific first: host/a/b, host/a, host.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = imagename.CanonicalRegistry(host)

@@ -68,8 +68,7 @@ func IsPrivate(host string) bool {
 	return ok && isPrivate(addr)
 }
 
-// isWithin reports whether an address has a prefix in list. It also checks the IPv4 address that an IPv6 address
-// may contain.
+// isWithin reports whether an address, or the IPv4 address that an IPv6 address contains, has a prefix in list.
 func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	addr = addr.WithZone("").Unmap() // prefixes contain no address with a zone
 	if slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) }) {

@@ -12,8 +12,7 @@ import (
 
 var errClosed = errors.New("the image store is closed")
 
-// flights contains the running pulls of this process, by image. All callers that need the same image share a pull.
-// The zero value is ready to use.
+// flights contains the running pulls of this process by image, which all callers share. The zero value is usable.
 type flights struct {
 	mu     sync.Mutex
 	byKey  map[string]*flight
@@ -21,8 +20,8 @@ type flights struct {
 	wait   sync.WaitGroup
 }
 
-// linger is the time for which a pull continues after its last caller has left. Callers with timeouts retry, so
-// that an image is also stored if its pull takes longer than their timeout.
+// linger is the time for which a pull continues after its last caller has left. So callers whose timeout is shorter
+// than the pull can retry until the image is stored.
 const linger = 5 * time.Minute
 
 // pullFunc pulls an image. It reports its progress to p, from which all waiting callers read it.
@@ -42,7 +41,7 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join starts the pull of an image if necessary, and waits for it. It calls phase whenever the progress changes.
+// join starts an image's pull if necessary, and waits for it. It calls the function phase after each progress.
 func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {

@@ -48,12 +48,12 @@ type Source interface {
 	// Image returns the manifest of an image, and its layer digests, working directory and user from its
 	// configuration. Implementations must verify the digests of the manifest and the configuration.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
-	// Layer calls read with the content of a layer. If read fails, and another registry, such as a mirror, has the
-	// layer, Layer calls read again with the content from its beginning.
+	// Layer calls the function read with the content of a layer. If read fails, and another registry, such as a
+	// mirror, has the layer, Layer calls read again with the content from its beginning.
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
 
-// ReadLayer reads the content of a layer. It may call stop with an error to abort a download that hangs.
+// ReadLayer reads the content of a layer. It may call the function stop with an error to abort a hanging download.
 type ReadLayer func(content io.Reader, stop func(error)) error
 
 // Config configures a Store.
@@ -62,8 +62,7 @@ type Config struct {
 	Dir string
 	// Group is the ID of a Unix group that may read images, in addition to this process's user. Zero means no group.
 	Group int
-	// MaxBytes bounds the disk space of all images together. MaxImageBytes and MaxImageFiles bound the disk space and
-	// the number of files of each image.
+	// MaxBytes bounds the disk space of all images together. MaxImageBytes and MaxImageFiles bound each image.
 	MaxBytes, MaxImageBytes, MaxImageFiles int64
 
 	Source Source
@@ -129,8 +128,7 @@ func (s *Store) admitGroup() error {
 	return nil
 }
 
-// checkReachable returns an error unless every user can enter all directories above dir. This is necessary because
-// sandboxes do not run as root.
+// checkReachable returns an error unless every user can enter all directories above dir: sandboxes do not run as root.
 func checkReachable(dir string) error {
 	dir, err := filepath.Abs(dir)
 	for err == nil && dir != "/" {

@@ -82,8 +82,8 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing calls fits. If fits returns false, tryAfterFreeing calls the function from [Store.WhenFull], which
-// releases images that are only kept open for later use, and then calls fits again.
+// tryAfterFreeing calls the function fits. If fits returns false, tryAfterFreeing calls it again after the function
+// from [Store.WhenFull], which releases images that are only kept open for later use.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()

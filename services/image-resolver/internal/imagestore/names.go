@@ -41,8 +41,7 @@ const (
 	maxNameBytes = 128 << 10
 )
 
-// Remember stores an image name with its digest if the store contains the image. It replaces an earlier entry with
-// the same repository and tag.
+// Remember stores an image name if the store contains the image. It replaces an entry with equal repository and tag.
 func (s *Store) Remember(name Name) error {
 	if !s.Has(name.Digest) {
 		return nil

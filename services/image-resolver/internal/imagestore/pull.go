@@ -231,8 +231,8 @@ func missingHosts(hosts string) string {
 // unprivileged is the ID of the user in a sandbox if the image's user is root or not a number.
 const unprivileged = 65532
 
-// missingUsers returns a function that adds the users of sandboxes to /etc/passwd, where programs look up their own
-// user: root, and the image's user. If the image's user is root or a name, the user 65532 is added instead of it.
+// missingUsers returns a function that adds root and the image's user to /etc/passwd, where programs look up their
+// own user. If the image's user is root or a name, it adds the user 65532 instead.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)

@@ -43,8 +43,8 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a stage and its content. It removes the lock file last, so that sweepLeftovers later finds any
-// content that could not be removed.
+// discard removes a stage (a temporary directory). It removes the lock file last, so that sweepLeftovers later
+// finds any content that could not be removed.
 func (st *stage) discard() {
 	err := st.store.root.RemoveAll(st.dir)
 	if err == nil {
@@ -75,8 +75,7 @@ func (st *stage) newTemporary() (*os.File, error) {
 	return file, st.store.root.Remove(at)
 }
 
-// sweepLeftovers removes the leftovers of killed processes: temporary directories (stages), and lock files of
-// images that are not in the store.
+// sweepLeftovers removes temporary directories (stages) of killed processes, and lock files of missing images.
 func (s *Store) sweepLeftovers() {
 	s.sweepStages()
 	entries, err := fs.ReadDir(s.root.FS(), locksDir)

@@ -68,8 +68,8 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// readEntries calls read for each field of a JSON object, with the field's key. The function read must decode the
-// field's value from in. The object must be valid JSON. JSON null is an empty object.
+// readEntries calls the function read for each field of a JSON object, with the field's key. read must decode the
+// value from in. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
 	return readElements(raw, '{', func(in *json.Decoder) error {
@@ -85,8 +85,8 @@ func readEntries(raw []byte, read func(key string, in *json.Decoder) error) erro
 	})
 }
 
-// readElements calls read for each element of a JSON array or object. The value must be valid JSON and begin with
-// the delimiter begin: '[' for an array, '{' for an object. JSON null has no elements.
+// readElements calls the function read for each element of a JSON array or object. The value must be valid JSON,
+// and its first delimiter is begin: '[' for an array, '{' for an object. JSON null has no elements.
 func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil

@@ -156,9 +156,9 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the manifest in an index for the first platform in want for which the index contains a manifest. If
-// there is none, it returns up to 16 manifests for which the index names no platform. Callers must try them in order,
-// because only an image's configuration then names its platform.
+// Select returns the manifest for the first platform in want that the index contains. If it contains none of them,
+// Select returns up to 16 manifests for which the index names no platform. Callers must try these in order, because
+// only the image's configuration then names its platform.
 func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	var unnamed []Child
 	var others []string
@@ -185,8 +185,7 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
-// maxUnnamed is the maximum number of manifests without a platform that Select returns. Trying a manifest costs
-// requests to the registry.
+// maxUnnamed limits the manifests without a platform that Select returns: each costs requests to the registry.
 const maxUnnamed = 16
 
 // lowestVariant returns the child of the index that runs on the platform. If there are several, it returns the

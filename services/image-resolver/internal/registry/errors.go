@@ -41,9 +41,9 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explainError explains err, an error of the operation op, to users. The returned error names the registry,
-// contains advice, and has a class of package fault. It contains the text of err without secrets. It does not wrap
-// err, whose text may contain secrets.
+// explainError returns an error for users with the text of err, an error of the operation op, but without secrets.
+// It names the registry, contains advice, and has a class of package fault, such as Unavailable. It does not wrap
+// err, because callers could then read the secrets in its text.
 func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())

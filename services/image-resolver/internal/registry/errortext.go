@@ -99,8 +99,8 @@ func firstBytes(text string, limit int) string {
 	return start + " …"
 }
 
-// secrets contains passwords, tokens and other texts that error messages must not contain. Without hiding, messages
-// could contain them, because registries and token servers may repeat requests in their errors.
+// secrets contains passwords, tokens and other texts to hide in error messages. Messages quote registries and token
+// servers, which may repeat a request in their answers.
 type secrets []string
 
 func (s *secrets) add(texts ...string) {

@@ -89,9 +89,9 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether the session may send requests to the local address host. The settings must list the
-// session's registry, and host must be this registry, or both must be loopback addresses. Redirects from other
-// registries to the address of a listed registry are therefore rejected.
+// mayReach reports whether the session may send requests to host, a local address. The settings must list the
+// session's registry, and host must be this registry, or both must be on this machine. So other registries cannot
+// redirect requests to the address of a listed registry.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.
@@ -118,8 +118,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial returns a request whose connection fails if the host name resolves to a local address. It returns req
-// unchanged if the settings list host and registry, or if host is a local address, which checkTarget has permitted.
+// restrictDial returns a request that fails if its host name resolves to a local address. It returns req unchanged
+// if the settings list host and registry, or if host is itself a local address, which checkTarget has permitted.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {

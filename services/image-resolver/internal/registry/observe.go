@@ -77,9 +77,8 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}, err
 }
 
-// sendObserved sends a request within a trace span and counts it in a metric. The span and the metric do not
-// contain the URL, because its query may contain a secret. If a tentative request fails, it is not counted, because
-// the client then tries plain HTTP.
+// sendObserved sends a request within a trace span and counts it in a metric. Neither contains the URL, because its
+// query may contain a secret. A failed tentative request is not counted, because the client then tries plain HTTP.
 func (m *metrics) sendObserved(
 	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
@@ -122,8 +121,7 @@ func (m *metrics) registryLabel(registry string, answered bool) string {
 	return otherRegistries
 }
 
-// describeFailure describes an error in a few words for a trace span. It does not quote the error, which may
-// contain text from the server.
+// describeFailure describes an error for a trace span. It does not quote the error, which may contain server texts.
 func describeFailure(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {

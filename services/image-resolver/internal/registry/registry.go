@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package registry is a client of image registries. It sends credentials only to the registry to which they belong,
-// and uses TLS unless the settings list a registry as insecure. It limits the size of answers. Its errors quote the
-// error messages of registries.
+// uses TLS unless the settings list the registry as insecure, and limits the size of answers. Errors quote answers.
 package registry
 
 import (
@@ -39,8 +38,7 @@ type Config struct {
 	Credentials Credentials
 	// Insecure lists the registries with permission for plain HTTP, as host or host:port.
 	Insecure []string
-	// Local lists further registries that may be at local addresses. The registries in Insecure and the mirrors may
-	// always be at local addresses.
+	// Local lists registries that may be at local addresses, in addition to the registries in Insecure and the mirrors.
 	Local []string
 	// PublicOnly forbids registries at private addresses, except mirrors and the registries in Insecure and Local.
 	PublicOnly bool
@@ -163,8 +161,8 @@ func (c *Client) sourcesOf(repository string) []string {
 	return append(all, repository)
 }
 
-// useSource calls use with a session for a single source (a mirror or the registry itself). A mirror may
-// use half of the remaining time, so that time is left for the next source.
+// useSource calls the function use with a session for a single source (a mirror or the registry itself). A mirror
+// may use half of the remaining time, so that time is left for the next source.
 func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {

@@ -139,8 +139,7 @@ func (l *tagList) readPage(page io.Reader) error {
 	return json.Unmarshal(content, &struct{ Tags *tagList }{l})
 }
 
-// UnmarshalJSON adds the tags of a JSON array one by one, so that it can stop at the limits. JSON null is an empty
-// array.
+// UnmarshalJSON adds the tags of a JSON array one by one, to stop at the limits. JSON null is an empty array.
 func (l *tagList) UnmarshalJSON(array []byte) error {
 	in := json.NewDecoder(bytes.NewReader(array))
 	switch start, err := in.Token(); {

@@ -152,9 +152,8 @@ func (d *directory) readChanges() (changed bool, err error) {
 	return old != nil, nil
 }
 
-// Names of the files in a directory with certificates, as in a Kubernetes TLS secret or in docker's directories.
-// The certificate authorities are trusted in addition to the system's authorities. The client certificate is sent
-// to registries that require it.
+// Names of the files in a directory with certificates, as in a Kubernetes TLS secret or in docker's directories. The
+// authorities are trusted in addition to the system's. Registries that require a client certificate receive it.
 var (
 	authorityFiles = []string{"ca.crt", "ca.pem"}
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}

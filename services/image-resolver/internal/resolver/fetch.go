@@ -45,8 +45,7 @@ func sizeOf(k key, a answer) int64 {
 	return n
 }
 
-// imageKey returns the cache key for an image. The key contains the requested platform, or the configured platforms
-// if platform is empty.
+// imageKey returns an image's cache key. It contains platform, or the configured platforms if platform is empty.
 func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platform) key {
 	named := oci.Platform{
 		OS: platform.GetOs(), Architecture: platform.GetArchitecture(), Variant: platform.GetVariant(),

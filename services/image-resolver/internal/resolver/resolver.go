@@ -49,8 +49,8 @@ const (
 	maxFetches = 10_000
 	// staleWait is the time to wait for a registry before an expired answer from the cache is used instead.
 	staleWait = 2 * time.Second
-	// keepFor is how long a tag is refreshed in the background after its last request, so that a cold start
-	// of a function within this time need not wait for the registry.
+	// keepFor is the time for which a tag is refreshed in the background after its last request, so that a function
+	// that starts within this time need not wait for the registry.
 	keepFor = time.Hour
 	// maxKept is the maximum number of tags and lists of tags that are refreshed in the background. Each of them costs
 	// a small request to its registry every few minutes.

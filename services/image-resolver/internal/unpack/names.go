@@ -19,7 +19,7 @@ const (
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
 	// maxSteps is the maximum number of directories that are visited to resolve a path with symbolic links. All paths
-	// of an image together may need stepsPerFile times the permitted number of files.
+	// of an image together may visit stepsPerFile directories per permitted file.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
@@ -77,8 +77,7 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 	return w.at, nil
 }
 
-// followPart enters the directory named part, the next part of the path dir. If it is a symbolic link, followPart
-// returns the link's target instead.
+// followPart enters part, the next directory of the path dir. If it is a symbolic link, it returns the link's target.
 func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":

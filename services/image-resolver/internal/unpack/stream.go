@@ -19,8 +19,7 @@ import (
 // maxWindow bounds the memory for decompressing a zstd layer, in bytes.
 const maxWindow = 32 << 20
 
-// Compressed unpacks the next layer, which may be compressed with gzip or zstd. The uncompressed content must have
-// the digest diffID.
+// Compressed unpacks the next layer, perhaps compressed by gzip or zstd. Its uncompressed digest must be diffID.
 func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) error {
 	plain, err := decompress(layer)
 	if err != nil {

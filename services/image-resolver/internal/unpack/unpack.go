@@ -3,10 +3,8 @@
 // Package unpack writes the layers of a container image into a directory, as a single root file system. It does not
 // trust the layers: no name or link makes it write outside of the directory, and the size of the files is limited.
 // Callers must unpack layers from the lowest to the highest. If a higher layer replaces a file, other hard links to
-// the file keep the old content.
-//
-// The package ignores the owners and most modes in the layers, because an unprivileged user reads the files. Every
-// file is readable, a file that its owner may execute is executable, and no file is set-uid.
+// the file keep the old content. Owners and most modes are ignored, because an unprivileged user reads the files:
+// every file is readable, and executable if its owner may execute it. No file is set-uid.
 package unpack
 
 import (

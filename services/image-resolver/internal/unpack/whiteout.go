@@ -88,7 +88,7 @@ func (t *Tree) clearLower(dir string) error {
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
-	// cleared contains the directories without entries of lower layers.
+	// cleared contains the directories from which the entries of lower layers were removed.
 	cleared map[uint64]struct{}
 }
 

@@ -27,8 +27,8 @@ type Entry struct {
 	MaxWaitlistLength int
 	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is the minimum number of pods, which exist even if no evaluation needs them. It is nil if not set. It is
-	// also nil for settings from FunctionConfigs, whose minimum is in package functionconfig.
+	// MinPods is the minimum number of pods, which exist even while no evaluation needs them. It is nil if not set,
+	// and for settings from FunctionConfig objects, whose minimum is in package functionconfig.
 	MinPods *int
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int

@@ -111,12 +111,11 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	*to = int(n)
 }
 
-// maxMinPods is the maximum value of minPods. It protects users against typing errors, because each of these pods
-// occupies its resources at all times.
+// maxMinPods is the maximum of minPods. It limits typing errors, because these pods occupy resources at all times.
 const maxMinPods = 1000
 
-// setCount returns the whole number in value, from zero to the maximum most. Unlike in setNumber, zero does not
-// mean the default. Error texts explain zero by the parameter none, such as "off".
+// setCount returns the whole number in value, from zero to the parameter most. Zero does not mean the default,
+// unlike in setNumber. The parameter none describes zero in error texts, for example as "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

@@ -20,12 +20,12 @@ type Config struct {
 	Path string
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
-	// Changed is called after each change of the file, with all settings by [imagename.Name.Key].
+	// Changed is called after each change, with the settings of all functions by image name ([imagename.Name.Key]).
 	Changed func(map[string]Entry)
 	Log     *slog.Logger
 }
 
-// File watches the file of the pod cache configuration. Use [Open] to create it.
+// File watches the pod cache configuration, a YAML file with settings of functions. Use [Open] to create it.
 type File struct {
 	config  Config
 	content []byte
@@ -61,7 +61,7 @@ func (f *File) parse(content []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// Settings returns the settings of all functions in the file. The keys are [imagename.Name.Key].
+// Settings returns the settings of all functions in the file, by image name ([imagename.Name.Key]).
 func (f *File) Settings() map[string]Entry {
 	settings := make(map[string]Entry, len(f.entries))
 	for _, e := range f.entries {

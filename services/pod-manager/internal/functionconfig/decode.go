@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// maxPrefixes and maxTags limit the lengths of the lists in a FunctionConfig object.
+	// maxPrefixes and maxTags limit the lengths of the lists prefixes and tags in a FunctionConfig object.
 	maxPrefixes = 100
 	maxTags     = 1000
-	// minTTL is the minimum time to live of an unused pod in a FunctionConfig. Replicas of the pod-manager cannot
-	// agree on a shorter time, see [pool.Limits].
+	// minTTL is the minimum time to live of an unused pod. With a shorter time, a pod in use could expire before its
+	// expiry is extended.
 	minTTL = 5 * time.Second
 )
 
@@ -100,8 +100,8 @@ func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	return len(*spec.problems) == before
 }
 
-// repository returns the canonical name of a repository, without tag. The repository consists of prefix, which is a
-// registry and path, and of image.
+// repository returns the canonical name of the repository that consists of prefix (a registry and path) and image.
+// If prefix is empty, defaultPrefix replaces it.
 func repository(prefix, image, defaultPrefix string) (string, error) {
 	if prefix != "" {
 		image = strings.TrimRight(prefix, "/") + "/" + image
@@ -126,8 +126,7 @@ func (s settings) binary(o object) *Binary {
 	return b
 }
 
-// readTags returns the entries of the field tags. These are plain tags, or version constraints such as ~0.4, see
-// [tagconstraint.Parse].
+// readTags returns the field tags: plain tags, or version constraints such as ~0.4 (see [tagconstraint.Parse]).
 func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {
@@ -155,8 +154,7 @@ func (s settings) pod(o object) *Pod {
 	return p
 }
 
-// settings contains the values in the annotation [SettingsAnnotation], and the names of the Secrets that pods must
-// not use.
+// settings contains the values in the annotation [SettingsAnnotation], and names of Secrets that pods must not use.
 type settings struct {
 	entry   cacheconfig.Entry
 	minPods int
@@ -164,11 +162,10 @@ type settings struct {
 	secrets []string // names of Secrets that an object must not pass to its pods
 }
 
-// maxSettings is the maximum size of the annotation [SettingsAnnotation] in bytes. This is several times the size
-// of an annotation with all settings.
+// maxSettings is the maximum size of [SettingsAnnotation] in bytes, several times the size of all settings.
 const maxSettings = 4 << 10
 
-// readSettings parses the annotation [SettingsAnnotation]. A single problem disables all of its settings.
+// readSettings parses the annotation [SettingsAnnotation]. A single invalid value disables the whole annotation.
 func readSettings(text string, found *problems) settings {
 	if len(text) > maxSettings {
 		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)

@@ -67,7 +67,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns the list of strings in a field. The parameter most is the maximum number of strings.
+// texts returns the list of strings in a field. A list of more strings than the parameter most is invalid.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -93,7 +93,7 @@ func (o object) texts(field string, most int) []string {
 	return texts
 }
 
-// number returns the whole number in a field, from 0 to the maximum most. It is nil if missing or invalid.
+// number returns the whole number in a field, from 0 to the parameter most. It is nil if missing or invalid.
 func (o object) number(field string, most int) *int {
 	if !o.has(field) {
 		return nil
@@ -121,7 +121,7 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns the duration in a field, from the minimum least up. It is zero if missing or invalid.
+// duration returns the duration in a field, at least the parameter least. It is zero if missing or invalid.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0
@@ -135,7 +135,7 @@ func (o object) duration(field string, least time.Duration) time.Duration {
 	return d
 }
 
-// object returns the JSON object in a field, or an object without fields.
+// object returns the JSON object in a field. It has no fields if the field is missing or invalid.
 func (o object) object(field string) object {
 	inner := object{path: o.pathOf(field), problems: o.problems}
 	if !o.has(field) {

@@ -21,7 +21,7 @@ const (
 	Finalizer = "config.porch.kpt.dev/functionconfig-function-runner"
 )
 
-// Config is the decoded form of a FunctionConfig object.
+// Config is a decoded FunctionConfig object of Porch, which contains settings of a function's images.
 type Config struct {
 	Name, UID  string
 	Created    time.Time
@@ -30,7 +30,7 @@ type Config struct {
 	// paths before it. An empty prefix means the default prefix. If Image is invalid, Binary and Pod are nil.
 	Image    string
 	Prefixes []string
-	// Binary and Pod are the fields binaryExecutor and podExecutor. They are nil if missing or invalid.
+	// Binary and Pod are the decoded fields binaryExecutor and podExecutor. They are nil if missing or invalid.
 	Binary *Binary
 	Pod    *Pod
 	// Problems contains a text for users about each invalid field.
@@ -49,10 +49,9 @@ type Binary struct {
 
 // Pod describes images that run in pods.
 type Pod struct {
-	// Tags contains tags of the images, and version constraints such as ~0.4. An empty list means all tags and
-	// digests.
+	// Tags contains tags and version constraints such as ~0.4. An empty list means all tags and digests.
 	Tags []string
-	// Settings contains the settings for the pods of all these images. Settings.Image is empty.
+	// Settings contains the settings of the pods. Its field Image is empty, because it applies to several images.
 	Settings cacheconfig.Entry
 	// MinPods is the minimum number of pods for each listed tag. For a version constraint, it applies to the newest
 	// tag that satisfies the constraint.

@@ -27,8 +27,8 @@ type Set struct {
 	// ranges contains, by repository, the settings for version constraints such as ~0.4. Settings from older objects
 	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains, by repository, the settings of the oldest object that lists tags for its pods. A younger object
-	// whose settings are for all tags of the repository is in conflict with it.
+	// tagged contains, by repository, the oldest pod settings that list tags. They conflict with younger settings for
+	// all tags of the repository.
 	tagged map[string]*Function
 	// problems contains the texts for users about each object. The key is the object's name.
 	problems map[string][]string
@@ -96,8 +96,8 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of the object c. The keys of taken are the images that already have a binary, and
-// the values are the names of their objects.
+// addBinary adds the local binary of the object c. taken contains the images that already have a binary, and the
+// names of the objects that configured it.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	m := Mapping{Config: c.Name, Binary: *c.Binary}
 	for _, repository := range repositories {
@@ -152,9 +152,9 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores f as the settings for the pods of an image, and returns true. key is the image. If an older object
-// already configures the image, owner contains its settings. claim then records the conflict and returns false. It
-// also returns false if there are too many images.
+// claim stores f as the settings for the pods of an image, whose name is key, and returns true. It returns false if
+// there are too many images, or if an older object already configured the image: owner then contains the older
+// settings, and claim adds the conflict to found.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:

@@ -33,9 +33,8 @@ type authorities []authority
 // while a new authority replaces an old authority.
 const maxAuthorities = 8
 
-// parseAuthorities reads the certificate authorities in the data of a Secret. An empty Secret contains no
-// authorities. Malformed data is an error, because the issuer must not replace it by new authorities: this would
-// break the trust between all programs.
+// parseAuthorities reads the certificate authorities in the data of a Secret. An empty Secret contains no authorities.
+// Malformed data is an error and is not replaced, because new authorities would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := decodeBlocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {

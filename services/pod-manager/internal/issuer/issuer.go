@@ -28,8 +28,8 @@ import (
 
 // Config configures an Issuer.
 type Config struct {
-	// Secrets is the client for the namespace of the Secrets. The Secrets must exist, but the issuer creates the
-	// authority's Secret if Create is true. The issuer uses each Secret by name, without the right to list Secrets.
+	// Secrets is the client for the namespace of all Secrets. The issuer needs rights on each Secret by name, but no
+	// right to list Secrets. All Secrets must exist, except the authority's if Create is true.
 	Secrets corev1client.SecretInterface
 	// Authority is the name of the Secret with the certificate authorities and their private keys.
 	Authority string
@@ -145,8 +145,8 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// renewAuthorities returns the current authorities. If they changed, it also writes them into data, a Secret's
-// data. The caller then stores the data and calls the function written, which is nil if nothing changed.
+// renewAuthorities returns the current authorities. If they differ from the authorities in data, the content of a
+// Secret, it updates data. The caller must then store data and call written, which is nil if nothing changed.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -164,8 +164,8 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate replaces the certificate in data, the data of a program's Secret, if it is due, and the
-// authorities if they changed. The caller then stores data and calls written, which is nil if nothing changed.
+// renewCertificate updates data, the content of a program's Secret: the certificate if it is due, and the
+// authorities if they changed. The caller must then store data and call written, which is nil if nothing changed.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {
@@ -203,7 +203,7 @@ type Held struct {
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret replaces the name of a Secret in logs and metrics about the certificate in memory.
+// heldSecret stands for a Secret's name in logs and metrics of the certificate in memory, which has no Secret.
 const heldSecret = "none"
 
 // renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.

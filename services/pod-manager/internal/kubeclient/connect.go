@@ -96,8 +96,7 @@ func restConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// maxWarnings is the maximum number of different warnings that are logged. It limits memory, because the texts of
-// logged warnings stay in memory.
+// maxWarnings is the maximum number of different warnings that are logged, because their texts stay in memory.
 const maxWarnings = 100
 
 // warnings logs warnings of the API server, for instance about a deprecated field in a pod template. It logs each

@@ -25,8 +25,7 @@ const maxStatus = 64 << 10
 // like the outage itself. Otherwise a pod that could be created a moment later would fail permanently.
 type warmUpTransport struct {
 	next http.RoundTripper
-	// since is the last time when a request did not reach the API server, by this machine's clock. It is nil if all
-	// requests reached the server.
+	// since is this machine's time of the last request that did not reach the API server, or nil if all reached it.
 	since *atomic.Pointer[time.Time]
 }
 

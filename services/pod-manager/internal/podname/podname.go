@@ -30,15 +30,11 @@ const (
 // suffixAlphabet contains 27 characters. As in Kubernetes' names, there are no vowels or ambiguous characters.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// PodID returns the id of the pod in a slot. A slot is the pod's number among the function's pods, counted from 1.
-// The id is the value of the pod's label and the name of the pod's Service. It is a DNS label (RFC 1035) of at most
-// 57 characters: "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>", with dashes for
-// underscores. If the image name requires further changes, such as shortening, the id also contains a hash of the
-// reference, so that different images keep different ids.
-//
-// Images with the same last segment, tag and digest share their ids, because the id has no space for the
-// repository. Pods with the same id would share a Service. So a pool skips a slot if a pod of another image already
-// has the slot's id.
+// PodID returns the id of the pod in a slot (its number among the function's pods, from 1): a DNS label (RFC 1035) of
+// at most 57 characters, for the pod's label and its Service's name. The form is "<last path segment>-<tag without
+// dots>-<slot>-<8 digits of the digest>", with dashes for underscores. If the image name requires other changes, such
+// as shortening, the id also contains a hash of the reference. Images with the same last segment, tag and digest share
+// ids. Because their pods would share a Service, a pool skips slots whose id a pod of another image has.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)

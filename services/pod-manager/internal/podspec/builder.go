@@ -94,12 +94,10 @@ func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 	}
 }
 
-// SettingsVersion returns a hash of the settings that shape a function's pods: the template with its defaults, the
-// builder's settings, and the function's own settings. Pods with another hash are outdated and get replaced. The
-// template's version is not enough, because it is only the resourceVersion of a ConfigMap.
-//
-// The hash excludes values that differ between the function's pods, and values that follow from the digest. It also
-// excludes the endpoint setting, because existing pods can be reached both by Service and by pod IP.
+// SettingsVersion returns a hash of the template with its defaults, the builder's settings and the function's own
+// settings. Pods with another hash are outdated and get replaced. The template's version is not enough, because it
+// is only a ConfigMap's resourceVersion. The hash excludes the digest, values that differ between a function's
+// pods, and the endpoint setting, because Services and pod IPs reach the same pods.
 func (b Builder) SettingsVersion(r Request) string {
 	shape := []any{
 		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.Env, slices.Concat(b.Args, b.networkArgs(r.Function)),
@@ -172,7 +170,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
-// setsFlag reports whether args already contain the same flag as more, which has the form --flag=value.
+// setsFlag reports whether args already set the flag in more, which has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -208,9 +206,8 @@ func (b Builder) networkArgs(f Function) []string {
 // deleted pod can complete its last evaluation.
 const GraceMargin = 30 * time.Second
 
-// extendGracePeriod makes a pod's grace period longer than the function's own time limit of an evaluation.
-// Otherwise the kubelet would kill a deleted pod before its last evaluation is complete. The parameter evaluation
-// is the limit. Zero means that the function has no limit of its own.
+// extendGracePeriod makes a pod's grace period longer than evaluation, the function's own time limit, so that a
+// deleted pod can complete its last evaluation before the kubelet kills it. Zero means no own limit.
 func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {

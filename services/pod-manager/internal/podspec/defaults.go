@@ -15,12 +15,10 @@ import (
 // nonRoot is the user ID of containers whose image does not set a numeric user.
 const nonRoot int64 = 65532
 
-// fillDefaults adds defaults to fields that a template's pod leaves unset, and returns warnings. The result
-// satisfies the Pod Security level "restricted", unless the template sets fields that violate it.
-//
-// Restrictions can break an image. So fillDefaults restricts only the function container, which reads and writes
-// pipes, and containers with the wrapper server's image, which needs no rights. Other containers may require root.
-// If they have no securityContext, there is a warning, because a namespace that enforces "restricted" rejects them.
+// fillDefaults adds defaults to unset fields of a template's pod, to satisfy the Pod Security level "restricted".
+// It restricts only containers that need no rights: the function container, which only uses pipes, and containers
+// with the wrapper server's image. Other containers may need root. If they have no securityContext, it returns a
+// warning, because namespaces that enforce "restricted" reject them.
 func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -146,10 +144,9 @@ func isNumericUser(user string) bool {
 	return err == nil && n > 0
 }
 
-// fillResources adds the default resources to a container without any resources. A container with some resources
-// gets no other defaults, because a default limit might be below the template's request. Ephemeral storage is an
-// exception: it gets the default whenever the template does not set it. Templates rarely set it, and a function
-// that fills the node's disk ends all pods of the node.
+// fillResources adds the default resources to a container without any resources. A container with some resources gets
+// none, because a default limit might be below the template's request. Only ephemeral storage gets its default in any
+// case: templates rarely set it, and a function that fills the node's disk ends all pods of the node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
@@ -250,8 +247,7 @@ func rawMount(raw map[string]any) map[string]any {
 	return objectNamed(objectNamed(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
 }
 
-// objectNamed returns the object with the given name in the field list of object. It is nil if there is no such
-// object.
+// objectNamed returns the entry with the given name in the list object[list]. It is nil if there is no such entry.
 func objectNamed(object map[string]any, list, name string) map[string]any {
 	items, _ := object[list].([]any)
 	for _, item := range items {

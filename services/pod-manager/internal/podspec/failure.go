@@ -36,9 +36,8 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving. It is nil if there is no problem. findProblem
-// checks the whole pod, init containers, the function container, and the scheduling of the pod. It ignores other
-// containers, because the function may work without them.
+// findProblem returns the problem that prevents a pod from serving, or nil. It checks the pod's status, init
+// containers, function container and scheduling. The function may work without other containers, so it ignores these.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
@@ -120,8 +119,8 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// startup is the run time below which a container that exits counts as failed at its start. Such a failure counts
-// as permanent, because the container will fail in the same way at its next start.
+// startup is the time after a container's start in which an exit counts as a failed start. This is a permanent
+// failure, because the container will fail in the same way at its next start.
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container
@@ -215,7 +214,7 @@ const (
 	always
 )
 
-// remedies contains the remedy for each reason of a waiting container. Missing reasons count as transient.
+// remedies contains the remedy for each reason of a waiting container. All other reasons count as transient.
 var remedies = map[string]remedy{
 	"":                  byItself,
 	"ContainerCreating": byItself,

@@ -92,9 +92,9 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 	return problems
 }
 
-// overlayResources returns the container's resources base, in which the function's own resources replace single
-// values. The caller may modify the result. If a value of the function makes a request exceed its limit, the value
-// replaces both, because Kubernetes rejects a request above its limit.
+// overlayResources returns a copy of base, a container's resources, in which the function's own values replace
+// single values. If such a value makes a request exceed its limit, it replaces both, because Kubernetes rejects
+// such requests.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

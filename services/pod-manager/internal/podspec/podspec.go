@@ -16,26 +16,21 @@ import (
 
 // Labels and annotations of function pods and their Services.
 const (
-	// LabelID is the label with the pod's id, see package podname. The pod's Service has the same label, and selects
-	// the pod by this label.
+	// LabelID is the label with the pod's id: image name, tag, slot and digest. The pod's Service selects pods by it.
 	LabelID = "fn.kpt.dev/image"
-	// LabelPool is the label whose value is the same for all pods of a function. The scheduler spreads the pods over
-	// nodes by this label.
+	// LabelPool is the label whose value all pods of a function share. The scheduler spreads pods over nodes by it.
 	LabelPool = "krm-function-runner.github.io/pool"
 	// AnnotationTemplateVersion is the annotation with the version of the template from which the pod was built.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
-	// AnnotationSettingsVersion is the annotation with the hash of all settings that shaped the pod, see
-	// [Builder.SettingsVersion].
+	// AnnotationSettingsVersion is the annotation with the hash of the pod's settings, see [Builder.SettingsVersion].
 	AnnotationSettingsVersion = "krm-function-runner.github.io/settings-version"
-	// AnnotationReclaimAfter is the annotation with the pod's expiry, in Unix seconds. A pod that is unused until then
-	// is deleted.
+	// AnnotationReclaimAfter is the annotation with the time, in Unix seconds, when the unused pod is deleted.
 	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
 	// AnnotationReference is the annotation with the image's canonical name, with tag and without digest.
 	AnnotationReference = "krm-function-runner.github.io/image-reference"
 	// AnnotationDigest is the image's digest.
 	AnnotationDigest = "krm-function-runner.github.io/image-digest"
-	// AnnotationSlot is the annotation with the slot (the pod's number among the function's pods), starting at
-	// 1.
+	// AnnotationSlot is the annotation with the slot: the pod's number among the function's pods, from 1.
 	AnnotationSlot = "krm-function-runner.github.io/slot"
 	// AnnotationSafeToEvict is the annotation that lets the cluster autoscaler remove nodes with function pods. The
 	// template may set another value.
@@ -59,8 +54,7 @@ type Function struct {
 	Digest string
 	// Command is the command line of the image: its Entrypoint, followed by its Cmd.
 	Command []string
-	// Architecture is the CPU architecture of the image with the digest, such as "amd64", as in node labels. It is
-	// empty if it is unknown.
+	// Architecture is the CPU architecture of the image, as in node labels, such as "amd64". It is empty if unknown.
 	Architecture string
 	// User is the user in the image's configuration. An empty user means root.
 	User string
@@ -68,16 +62,14 @@ type Function struct {
 	PullSecret bool
 }
 
-// Workload contains the data that is the same for all pods of a function: the image, and the function's own
-// settings.
+// Workload contains the data that all pods of a function share: the image, and the function's own settings.
 type Workload struct {
 	Function Function
 	// Concurrency is the maximum number of concurrent evaluations in a pod.
 	Concurrency int
 	// MaxEvaluationTime limits the time of an evaluation. If it is zero, the limit in [Builder.Args] applies.
 	MaxEvaluationTime time.Duration
-	// Prefork is the number of processes of the function that the wrapper server starts in advance. If it is nil, the
-	// wrapper server uses its own default.
+	// Prefork is the number of function processes that the wrapper server starts in advance. Nil means its default.
 	Prefork *int
 	// Resources replaces single values of the resources in the template, such as the memory limit. It may be nil.
 	Resources *corev1.ResourceRequirements

@@ -14,10 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Identify returns the part of a pod's observation that follows from the pod's metadata, such as the function and
-// the slot. It returns false for pods of other programs, such as pods of Porch's own function runner, which have
-// the same label. Times are in the API server's clock. If the expiry is missing or invalid, Identify returns a zero
-// expiry, and the pool then sets a new expiry.
+// Identify returns the part of a pod's state that its metadata contains, such as the function and the slot. It returns
+// false for pods of other programs, such as pods of Porch's own function runner, which have the same label. Times are
+// in the API server's clock. A missing or invalid expiry becomes zero, and the pool then sets a new expiry.
 func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	slot, err := strconv.Atoi(pod.Annotations[AnnotationSlot])
 	o := pool.Observation{
@@ -40,10 +39,6 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 
 // Observe returns the state of a pod for the pool, without the pod's address. It returns false for pods of other
 // programs, see [Identify].
-//
-// The phase is "creating" until the scheduler handles the pod, and "scheduling" until the pod has a node. The phase
-// "pulling" includes volumes, network, images and init containers, because Kubernetes does not report which of them
-// is slow. The phase is "starting" once the function container exists, or restarts, and "connecting" while it runs.
 func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := Identify(pod)
 	if !ours {
@@ -88,7 +83,10 @@ func reclaimAfter(text string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// phaseOf returns a pod's phase, and the reason that the pod is still in this phase, if known.
+// phaseOf returns a pod's phase, and the reason for it if known. The phase is "creating" until the scheduler
+// handles the pod, "scheduling" until it has a node, "starting" once the function container exists, and
+// "connecting" while it runs. "pulling" includes volumes, network, images and init containers: Kubernetes does not
+// report which of them is slow.
 func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {

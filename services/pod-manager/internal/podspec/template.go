@@ -58,8 +58,7 @@ func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template
 	return t, warnings
 }
 
-// podWith returns the template's pod with a function's overrides. Fields that neither the template nor the
-// overrides set get the defaults.
+// podWith returns the template's pod with a function's overrides. Fields that neither of them sets get defaults.
 func (t Template) podWith(o *Overrides) *corev1.Pod {
 	if o == nil {
 		return t.pod.DeepCopy()
@@ -144,8 +143,7 @@ func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*co
 	return pod, warnings, nil
 }
 
-// userService decodes and validates a user's Service, and adds defaults. It returns the built-in Service if raw is
-// nil.
+// userService decodes, validates and completes a user's Service. If raw is nil, it returns the built-in Service.
 func userService(raw map[string]any) (*corev1.Service, []string, error) {
 	if raw == nil {
 		return builtinService(), nil, nil
@@ -171,8 +169,7 @@ func completeService(service *corev1.Service, raw map[string]any) error {
 	return checkService(service)
 }
 
-// functionFirst moves the function container to the front of the pod's containers. The order of the other
-// containers stays the same.
+// functionFirst moves the function container to the front. The pod's other containers keep their order.
 func functionFirst(pod *corev1.Pod) {
 	i := functionIndex(pod)
 	ordered := append([]corev1.Container{pod.Spec.Containers[i]}, pod.Spec.Containers[:i]...)
@@ -205,8 +202,7 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	return t, warnings, err
 }
 
-// templateOf returns the field "template" of an object. It is nil if the object is nil. key is the name of the
-// object in errors.
+// templateOf returns the field "template" of an object, or nil if the object is nil. key is its name in errors.
 func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok && object != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe checks the health of wrapper servers in pods. With this check, a pool can use a pod before
-// Kubernetes reports the pod as ready.
+// Package probe checks wrapper servers' health, so that a pool can use pods before Kubernetes reports them as ready.
 package probe
 
 import (
@@ -18,12 +17,11 @@ const (
 	// replica adopts the pods of another replica. The limit makes such bursts faster, because more concurrent
 	// connections only delay each other.
 	parallel = 64
-	// turn is the time for which a probe without its own timeout runs before it waits behind other probes.
+	// turn is the time for which a probe without its own timeout runs before waiting probes run instead.
 	turn = 2 * time.Second
 )
 
-// Prober checks the health of wrapper servers in pods. Create it with [New], and run [Prober.Run] in a goroutine,
-// because no check starts without it.
+// Prober checks the health of wrapper servers in pods. Create it with [New]. No check starts without [Prober.Run].
 type Prober struct {
 	report func(pool.Event)
 	// ask probes a pod until the pod is healthy or ctx is done.

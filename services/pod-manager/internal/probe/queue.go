@@ -4,9 +4,8 @@ package probe
 
 // queue contains the probes that wait for a turn, in which they run for a limited time. Fresh probes had no turn
 // yet, and tried probes had a turn without success. Turns alternate between the newest fresh probe, the oldest
-// fresh probe and the oldest tried probe. So a pod that has just started does not wait behind thousands of silent
-// pods, and silent pods do not wait forever. The queue contains at most one live probe per pod. Cancelled probes
-// stay in the queue until they outnumber the live probes.
+// fresh probe and the oldest tried probe, so that new pods do not wait behind thousands of silent pods, and silent
+// pods do not wait forever. Cancelled probes stay in the queue until they outnumber the other probes.
 type queue struct {
 	fresh, tried []*probe
 	over         int // number of cancelled probes in the queue

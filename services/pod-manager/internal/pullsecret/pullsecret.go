@@ -36,8 +36,8 @@ type Config struct {
 	Meter         metric.Meter
 }
 
-// Keeper keeps the pull secret equal to the docker configuration file. Create it with [New], and run [Keeper.Run]
-// in a goroutine, because nothing is copied without it.
+// Keeper keeps the pull secret equal to the docker configuration file. Create it with [New]. It copies nothing until
+// [Keeper.Run] runs in a goroutine.
 type Keeper struct {
 	config Config
 	writes metric.Int64Counter // writes of the Secret
@@ -188,8 +188,8 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 	return err
 }
 
-// takeWaiting removes and returns the callbacks of [Keeper.Then]. attemptSync calls it before it reads the Secret.
-// A later callback waits for the next attempt, because the Secret may have changed in between.
+// takeWaiting removes and returns the callbacks of [Keeper.Then]. It must be called before the Secret is read:
+// later callbacks wait for the next attempt, because the Secret may have changed in between.
 func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -100,9 +100,8 @@ const (
 	managedBy      = podspec.FieldManager
 	// annotationCopyOf is the annotation with the path of the file whose content is in the Secret.
 	annotationCopyOf = "krm-function-runner.github.io/copy-of"
-	// keySum is the key of the checksum that a replica writes together with the content. If the checksum matches, a
-	// replica wrote the content. If it does not match, a user changed the content. The checksum is part of the secret
-	// data, and not an annotation, because it would help to guess a weak password.
+	// keySum is the key of the checksum that a replica writes with the content. If it does not match, a user changed
+	// the content. The checksum is secret data, and not an annotation, because it would help to guess a weak password.
 	keySum = "sha256"
 )
 
