@@ -43,8 +43,8 @@ func (w *world) evaluate(image string, hold time.Duration) {
 			held.Finish(lease.PodBroken, "connection refused")
 			continue
 		}
-		uid := types.UID(g.GetPodUid())
-		w.use(uid, 1)
+		evaluation := use{types.UID(g.GetPodUid()), held.by}
+		w.use(evaluation, 1)
 		w.mu.Lock()
 		if g.GetColdStart() {
 			w.counted.cold++
@@ -52,7 +52,7 @@ func (w *world) evaluate(image string, hold time.Duration) {
 		w.counted.slowest = max(w.counted.slowest, time.Since(begin))
 		w.mu.Unlock()
 		wait(hold)
-		w.use(uid, -1)
+		w.use(evaluation, -1)
 		held.Finish(lease.Done, "")
 		if !w.exists(g.GetAddress()) {
 			w.fail("an evaluation of %s in %s was cut", image, g.GetPod())
@@ -62,15 +62,23 @@ func (w *world) evaluate(image string, hold time.Duration) {
 }
 
 // use counts evaluations in a pod.
-func (w *world) use(uid types.UID, n int) {
+func (w *world) use(u use, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.used[uid] += n
+	if w.used[u] += n; w.used[u] == 0 {
+		delete(w.used, u)
+	}
 }
 
 // call starts a caller.
 func (w *world) call(image string, hold time.Duration) {
 	w.running.Go(func() { w.evaluate(image, hold) })
+}
+
+// granted is a lease with the name of the replica that granted it.
+type granted struct {
+	lease.Lease
+	by string
 }
 
 const (
@@ -81,7 +89,7 @@ const (
 )
 
 // lease asks replicas as a gateway does, which retries while none grants the lease.
-func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, error) {
+func (w *world) lease(ctx context.Context, open *lease.Open) (granted, error) {
 	rest, pause := reachTimeout, 50*time.Millisecond
 	for {
 		held, err := w.leaseFromAny(ctx, open)
@@ -89,12 +97,12 @@ func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, error
 			return held, err
 		}
 		if rest -= pause; rest < 0 {
-			return nil, fmt.Errorf("no replica could be reached for %s: %w", reachTimeout, err)
+			return granted{}, fmt.Errorf("no replica could be reached for %s: %w", reachTimeout, err)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), err)
+			return granted{}, errors.Join(ctx.Err(), err)
 		}
 		pause = min(2*pause, 2*time.Second)
 	}
@@ -103,7 +111,7 @@ func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, error
 // leaseFromAny asks the replica that granted the function's last lease, then the owner that a replica names, then all
 // others that DNS names, until one answers. In the mode in which pod-managers are part of what callers call, each
 // caller has one of them.
-func (w *world) leaseFromAny(ctx context.Context, open *lease.Open) (held lease.Lease, err error) {
+func (w *world) leaseFromAny(ctx context.Context, open *lease.Open) (held granted, err error) {
 	err = lease.Elsewhere(fault.New(fault.Unavailable, "no replica"))
 	left := w.dns()
 	if w.setup.InProcess {
@@ -121,7 +129,8 @@ func (w *world) leaseFromAny(ctx context.Context, open *lease.Open) (held lease.
 	for len(left) > 0 {
 		r := left[0]
 		left = left[1:]
-		held, err = r.leaseFor(ctx, next)
+		held.by = r.name
+		held.Lease, err = r.leaseFor(ctx, next)
 		if err == nil {
 			w.mu.Lock()
 			w.owners[open.GetImage()] = r.address
@@ -141,7 +150,7 @@ func (w *world) leaseFromAny(ctx context.Context, open *lease.Open) (held lease.
 			next.Tried = append(next.Tried, owner)
 		}
 	}
-	return nil, err
+	return granted{}, err
 }
 
 // toFront returns replicas with the one at an address first, and whether it is one of them.

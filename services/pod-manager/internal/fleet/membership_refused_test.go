@@ -154,6 +154,35 @@ func TestReplicaThatKnowsNoPeersServes(t *testing.T) {
 	})
 }
 
+// TestReplicaDeletesNothingByAnOldList has a replica own all functions as far as it knows, before it has listed Leases
+// and after it has been cut off: by then others may own the functions.
+func TestReplicaDeletesNothingByAnOldList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServer(nil)
+		a := linked(t, server, 1, (*Link).Cut)
+		wait(30 * time.Second)
+		expect := func(want bool, when string) {
+			t.Helper()
+			if counts := owned(t, a); counts[0] != 60 || a.Owns("fn:v1") != want {
+				t.Errorf("%s: owns %v of 60 functions, may delete: %t, want %t", when, counts, !want, want)
+			}
+		}
+		expect(false, "before the first list")
+		a.link.Heal()
+		wait(4 * time.Second)
+		expect(true, "as the only replica")
+		a.link.Cut()
+		wait(16 * time.Second)
+		expect(false, "cut off")
+		a.link.Heal()
+		wait(4 * time.Second)
+		expect(true, "after a list")
+		forbidden(a.link)
+		wait(time.Minute)
+		expect(true, "without rights")
+	})
+}
+
 // TestLastReplicaStaysReady: a replica that is cut off has gateways ask others, if there are any.
 func TestLastReplicaStaysReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

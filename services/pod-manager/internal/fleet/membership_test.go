@@ -85,7 +85,7 @@ func owned(t *testing.T, replicas ...*member) []int {
 	for _, image := range images() {
 		owners := 0
 		for i, r := range replicas {
-			if r.Owns(image) {
+			if r.Owners().Owner(image).Mine {
 				counts[i]++
 				owners++
 			}

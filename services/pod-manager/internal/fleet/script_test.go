@@ -148,7 +148,7 @@ func (w *world) hang(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
-		if n--; n < 0 && !p.gone && w.used[p.uid] == 0 {
+		if n--; n < 0 && !p.gone && w.countUses(p.uid, "") == 0 {
 			p.silent = true
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -69,7 +70,8 @@ type world struct {
 	changes  []func(*manager.Settings) // of settings, in their order
 	ips      int
 	pods     map[string]*running // by address
-	used     map[types.UID]int   // evaluations by pod
+	used     map[use]int         // evaluations
+	leases   []leaseChange       // in their order
 	owners   map[string]string   // address of the replica that granted the last lease, by image
 	named    []*replica          // that DNS named last
 	turn     int
@@ -118,7 +120,7 @@ type deletion struct {
 func newWorld(t testing.TB, s setup) *world {
 	w := &world{
 		t: t, setup: s, begin: time.Now(), stop: make(chan struct{}),
-		pods: make(map[string]*running), used: make(map[types.UID]int), owners: make(map[string]string),
+		pods: make(map[string]*running), used: make(map[use]int), owners: make(map[string]string),
 	}
 	w.server = newServer(w.changed)
 	w.server.SetQuota(s.Quota)
@@ -170,6 +172,9 @@ func (w *world) later(d time.Duration, do func()) {
 
 // changed is told of each change of an object: it is the kubelet.
 func (w *world) changed(event watch.EventType, object Object) {
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		w.recordLease(event, lease)
+	}
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return
@@ -214,7 +219,7 @@ func (w *world) boot(name string, uid types.UID) {
 // shut ends a pod that is deleted: once its evaluations are done, or by force.
 func (w *world) shut(pod *corev1.Pod, force time.Time) {
 	w.mu.Lock()
-	busy := w.used[pod.UID] > 0 && time.Now().Before(force)
+	busy := w.countUses(pod.UID, "") > 0 && time.Now().Before(force)
 	if !busy {
 		for _, p := range w.pods {
 			p.gone = p.gone || p.uid == pod.UID
@@ -226,11 +231,4 @@ func (w *world) shut(pod *corev1.Pod, force time.Time) {
 		return
 	}
 	w.server.Remove("pods", pod.Name, pod.UID)
-}
-
-// deleted is told of each deletion that begins.
-func (w *world) deleted(by string, pod *corev1.Pod) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counted.deleted = append(w.counted.deleted, deletion{by: by, pod: pod.Name, at: w.now()})
 }

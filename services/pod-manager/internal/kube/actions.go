@@ -251,7 +251,7 @@ func (c *Cluster) Delete(action pool.Delete) {
 		}
 		start := time.Now()
 		c.deleting.Store(uid, struct{}{})
-		err := c.removePod(ctx, action.Name, uid)
+		err := c.removePod(ctx, action.Name, uid, action.Version)
 		c.metrics.recordAction(ctx, "delete", start, err)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -292,14 +292,18 @@ func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
 
-// removePod deletes a pod if it has this UID. With an empty UID, it deletes any pod of that name.
-func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) error {
+// removePod deletes a pod if it has this UID and resource version. With an empty UID or version, it deletes any pod of
+// that name.
+func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, version string) error {
 	options := metav1.DeleteOptions{
 		Preconditions:      &metav1.Preconditions{},
 		GracePeriodSeconds: shortGracePeriod(c.podByName(name), uid),
 	}
 	if uid != "" {
 		options.Preconditions.UID = &uid
+	}
+	if version != "" {
+		options.Preconditions.ResourceVersion = &version
 	}
 	return kubeclient.Retry(ctx, func(ctx context.Context) error {
 		return c.podsClient().Delete(ctx, name, options)

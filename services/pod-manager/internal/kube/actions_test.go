@@ -334,6 +334,16 @@ func TestDelete(t *testing.T) {
 			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "old", Reason: conflict}},
 			id,
 		},
+		"as it was seen": {
+			"an unused pod goes", request(func(d *pool.Delete) { d.Version = "7" }), nil,
+			[]pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}},
+			"",
+		},
+		"changed": {
+			"another replica may use it", request(func(d *pool.Delete) { d.Version = "6" }), nil,
+			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "uid-" + podName, Reason: conflict}},
+			id,
+		},
 		"away": {
 			"the pool decides again", request(func(*pool.Delete) {}), errGone,
 			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "uid-" + podName, Reason: errGone.Error()}},

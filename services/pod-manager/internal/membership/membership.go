@@ -76,6 +76,7 @@ type Keeper struct {
 	unable    string    // reason of StandDown
 	ending    string    // reason of the shutdown, else empty
 	view      view
+	forbidden bool // true if the last cycle failed because the rights on Leases are missing
 	published Owners
 }
 
@@ -129,7 +130,8 @@ func (k *Keeper) renewAndList(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if apierrors.IsForbidden(err) && k.config.Now().Sub(k.view.at) >= aliveFor {
+	k.forbidden = apierrors.IsForbidden(err)
+	if k.forbidden && k.config.Now().Sub(k.view.at) >= aliveFor {
 		k.view = view{}
 	}
 	return err
@@ -250,6 +252,14 @@ func (k *Keeper) Owners() Owners {
 // The caller must hold the lock.
 func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
-// Owns reports whether this replica currently owns an image's function. Callers must call it before each deletion
-// of a pod, because an earlier result may be outdated after a pause of the process.
-func (k *Keeper) Owns(image string) bool { return k.Owners().Owner(image).Mine }
+// Owns reports whether this replica certainly owns an image's function now. It returns false while the last list of
+// Leases is old or missing, unless the rights to list them are missing. Callers must call it before each deletion of
+// a pod, because an earlier result may be outdated after a pause of the process.
+func (k *Keeper) Owns(image string) bool { return k.isCurrent() && k.Owners().Owner(image).Mine }
+
+// isCurrent reports whether this replica has listed all Leases recently, or cannot list them for lack of rights.
+func (k *Keeper) isCurrent() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.forbidden || k.config.Now().Sub(k.view.at) < aliveFor
+}

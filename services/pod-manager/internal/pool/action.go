@@ -71,9 +71,12 @@ type Create struct {
 // Delete deletes a pod and its Service. The result is the event [PodGone] or [DeleteFailed].
 type Delete struct {
 	Name, UID string
-	Function  Function
-	Slot      int
-	Reason    string
+	// Version is the resource version that the pod must have, or empty if any version may be deleted. A pod that is
+	// unused must not have changed, because another replica may have extended its expiry.
+	Version  string
+	Function Function
+	Slot     int
+	Reason   string
 	// Eviction is the category of the reason, for metrics.
 	Eviction string
 	// Foreign is true if the pod must be deleted although another replica owns its function.

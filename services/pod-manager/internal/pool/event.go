@@ -197,3 +197,6 @@ type Owner struct {
 	// the function, too.
 	Alone bool
 }
+
+// isCertain reports whether this replica is the only owner.
+func (o Owner) isCertain() bool { return o.Mine && !o.Alone }

@@ -12,6 +12,9 @@ import (
 // early when a pod is deleted.
 const quotaRetry = 10 * time.Second
 
+// takeoverTime is the maximum time until other replicas own the functions of a replica that cannot renew its Lease.
+const takeoverTime = 20 * time.Second
+
 // watchLag is the maximum delay until this replica observes that another replica has extended a pod's expiry.
 const watchLag = 2 * time.Second
 
@@ -71,24 +74,49 @@ func (m *Machine) enterLine(s *step, p *pool) {
 }
 
 // evictIdle makes room for the pools in line while the ResourceQuota is used up: it drains an idle pod for each
-// pool, first pods of functions that this replica owns. Pods that are already being removed make room for the first
-// pools in line. If no pod is idle, callers of a pool without a pod are redirected to other replicas, because each
-// replica knows best which of its own pods are idle.
+// pool. Pods that are already being removed make room for the first pools in line. If no pod of this replica's own
+// functions is idle, callers of a pool without a pod are redirected to other replicas, because each replica knows best
+// which of its own pods are idle. Pods of other owners are the last resort, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
 	}
-	idle := slices.Concat(m.idlePods(s, true), m.idlePods(s, false))
+	own, foreign := m.idlePods(s, true), m.idlePods(s, false)
 	line := m.capacity.rankedLine()
 	for _, p := range line[min(m.countLeaving(s.at), len(line)):] {
-		i := slices.IndexFunc(idle, func(pod *pod) bool { return pod.pool != p })
-		if i < 0 {
-			m.sendOn(s, p)
+		if evictFor(s, p, &own) {
 			continue
 		}
-		idle[i].drain(s, "its capacity is needed for a pod of "+p.function.Reference, removal{eviction: evictionCapacity})
-		idle = slices.Delete(idle, i, i+1)
+		m.sendOn(s, p)
+		if m.mayEvictForeign(s, p) {
+			evictFor(s, p, &foreign)
+		}
 	}
+}
+
+// evictFor drains the first of the idle pods that does not belong to the pool p, and removes it from idle. It returns
+// false if there is no such pod.
+func evictFor(s *step, p *pool, idle *[]*pod) bool {
+	i := slices.IndexFunc(*idle, func(pod *pod) bool { return pod.pool != p })
+	if i < 0 {
+		return false
+	}
+	evicted := (*idle)[i]
+	r := removal{eviction: evictionCapacity}
+	if !evicted.pool.owner.isCertain() {
+		r.version = evicted.observed.ResourceVersion
+	}
+	evicted.drain(s, "its capacity is needed for a pod of "+p.function.Reference, r)
+	*idle = slices.Delete(*idle, i, i+1)
+	return true
+}
+
+// mayEvictForeign reports whether pods of functions that this replica may not own can be evicted for a pool. They are
+// evicted at once if callers cannot ask another replica. Otherwise, a lease must have waited for takeoverTime: a
+// replica that cannot use the Kubernetes API does not write its uses of pods, and soon loses its functions.
+func (m *Machine) mayEvictForeign(s *step, p *pool) bool {
+	return m.config.InProcess || p.owner.Alone ||
+		(len(p.queue) > 0 && s.age(p.queue[0].requested.at) >= takeoverTime)
 }
 
 // countLeaving counts the draining and deleting pods, because they make room for new pods. A pod that has been
@@ -104,7 +132,7 @@ func (m *Machine) countLeaving(now time.Time) int {
 }
 
 // idlePods returns idle pods, least recently used first. If owned is true, these are pods of functions that this
-// replica owns, otherwise pods of all other functions. Replicas extend the expiries of pods in use once per
+// replica certainly owns, otherwise pods of all other functions. Replicas extend the expiries of pods in use once per
 // extensionInterval. So another replica does not use a pod if it has not extended the pod's expiry for longer.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
@@ -112,7 +140,7 @@ func (m *Machine) idlePods(s *step, owned bool) []*pod {
 		for _, pod := range p.pods {
 			foreignUse := pod.expiry.foreign.Add(-p.limits.TTL)
 			unused := owned || s.age(foreignUse) > extensionInterval(p.limits.TTL)+watchLag
-			if p.owner.Mine == owned && pod.isIdle() && unused {
+			if p.owner.isCertain() == owned && pod.isIdle() && unused {
 				idle = append(idle, pod)
 			}
 		}

@@ -120,6 +120,32 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
+			name: "used elsewhere", reason: "another replica extends an expired pod before it is deleted, so it serves on",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 ttl
+				see f-1 running reclaim=21m
+				deletefailed f-1 => probe f-1
+				healthy f-1
+				request 2 f => grant 2 f-1
+			`,
+		},
+		{
+			name: "used elsewhere, as seen later", reason: "the deletion was refused before the extension was seen",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 ttl
+				deletefailed f-1
+				see f-1 running reclaim=21m => probe f-1
+				healthy f-1
+				request 2 f => grant 2 f-1
+			`,
+		},
+		{
 			name: "deletion fails", reason: "it is tried again, with the version that is known then",
 			dialogue: `
 				request 1 f => create f-1
@@ -389,6 +415,7 @@ func TestTemplate(t *testing.T) {
 				up f-1 => grant 1 f-1 cold
 				see g-1 running => probe g-1
 				healthy g-1
+				after 2m
 				set template=v2 => create f-2
 				createfailed f-2 full exceeded quota => delete g-1 capacity
 				gone g-1 => create f-2

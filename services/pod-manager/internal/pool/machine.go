@@ -205,7 +205,7 @@ func (m *Machine) deleteDrained(s *step, p *pool) {
 		pod.setState(s.at, deleting, pod.reason)
 		pod.health.probedAddress = ""
 		s.emit(Delete{
-			Name: pod.name, UID: pod.uid, Function: p.function, Slot: pod.slot,
+			Name: pod.name, UID: pod.uid, Version: pod.removal.version, Function: p.function, Slot: pod.slot,
 			Reason: pod.reason, Eviction: pod.removal.eviction, Foreign: !p.owner.Mine,
 		})
 	}
@@ -321,7 +321,7 @@ func (e CreateFailed) applyTo(m *Machine) {
 	}
 	// Another replica may reach the Kubernetes API. If there is none, callers get the reason after some attempts.
 	e.Problem.Unreachable = e.Problem.Unreachable && !m.config.InProcess &&
-		(m.ownership.replicas > 1 || !p.pool.owner.Mine)
+		(m.ownership.replicas > 1 || !p.pool.owner.isCertain())
 	p.pool.countFailure(s, e.Problem)
 	if e.Problem.Unreachable {
 		m.leases.rejectAll(s, p.pool, e.Problem, 0)
@@ -336,6 +336,7 @@ func (e DeleteFailed) applyTo(m *Machine) {
 	}
 	p.setState(s.at, draining, p.reason)
 	p.removal.backOff(s.at)
+	p.pool.followObservation(s, p, p.observed) // the pod may have changed since the request
 	s.markDirty(p.pool)
 }
 

@@ -69,7 +69,7 @@ func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity
 // replica can serve the pool. With membership, a disconnected replica owns pools only if all replicas stood down.
 // Then it serves these pools, because no replica can do better.
 func (m *Machine) incapacity(p *pool) string {
-	if m.config.InProcess || (p.owner.Mine && !p.owner.Alone) {
+	if m.config.InProcess || p.owner.isCertain() {
 		return ""
 	}
 	return cmp.Or(m.ownership.lost, m.connectivity.lost)

@@ -225,14 +225,21 @@ func TestOtherReplicasPodFollowsItsReadiness(t *testing.T) {
 // reason if there is none. Callers of this process have no other replica, and wait until the API answers.
 func TestUnreachableAPI(t *testing.T) {
 	t.Parallel()
-	for name, inProcess := range map[string]bool{
-		"gateways": false, "gateways of the only replica": false, "callers in this process": true,
+	for name, tc := range map[string]struct {
+		replicas             int // 0 without membership
+		inProcess, elsewhere bool
+	}{
+		"gateways":                     {2, false, true},
+		"gateways of the only replica": {1, false, false},
+		"gateways without membership":  {0, false, true}, // other replicas may exist
+		"callers in this process":      {2, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, f := newStage(func(p *player) { p.config.InProcess = inProcess }), function("f")
-			if name != "gateways of the only replica" {
-				s.own(true)
+			s, f := newStage(func(p *player) { p.config.InProcess = tc.inProcess }), function("f")
+			if tc.replicas > 0 {
+				owner := func(pool.Function) pool.Owner { return pool.Owner{Mine: true} }
+				s.handle(pool.OwnersChanged{Owner: owner, Replicas: tc.replicas})
 			}
 			s.handle(pool.LeaseRequested{Lease: 1, Function: f})
 			var waiting pool.Report
@@ -246,7 +253,7 @@ func TestUnreachableAPI(t *testing.T) {
 							Name: a.Name, Problem: pool.Problem{Kind: pool.Held, Reason: "timeout", Unreachable: true},
 						})
 					case pool.Reject:
-						if inProcess || a.Elsewhere == (name == "gateways of the only replica") || a.Class != fault.Unavailable {
+						if tc.inProcess || a.Elsewhere != tc.elsewhere || a.Class != fault.Unavailable {
 							t.Fatalf("the caller gets %+v", a)
 						}
 						return
@@ -256,7 +263,7 @@ func TestUnreachableAPI(t *testing.T) {
 				}
 				s.pass(1)
 			}
-			if !inProcess {
+			if !tc.inProcess {
 				t.Fatal("the caller does not get the reason")
 			}
 			if waiting.Waiting.Reason != "timeout" {
@@ -506,5 +513,48 @@ func TestQuotaInTheProcessOfItsCallersEvictsForeignPods(t *testing.T) {
 		pool.CreateFailed{Name: "g-1", Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}})
 	if a, deleted := last[pool.Delete](s); deleted {
 		t.Errorf("%+v is deleted, which the other replica uses", a)
+	}
+}
+
+// TestForeignPodsAreTheLastResort has gateways' callers want a pod at a quota while all idle pods belong to another
+// owner: the caller is sent to that owner. A caller who asked all replicas waits, since a replica that cannot reach the
+// Kubernetes API does not write that it uses a pod. Then the pod is deleted if it is as it was seen.
+func TestForeignPodsAreTheLastResort(t *testing.T) {
+	t.Parallel()
+	s, g := newStage(nil), function("g")
+	s.handle(pool.OwnersChanged{Replicas: 2, Owner: func(f pool.Function) pool.Owner {
+		return pool.Owner{Mine: f == g, Address: map[bool]string{false: "10.0.0.2:9448"}[f == g]}
+	}})
+	unused := observed("unused-1", function("unused"), 1, s.now)
+	unused.ResourceVersion = "7"
+	unused.ReclaimAfter = s.now.Add(8 * time.Minute)
+	full := pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}
+	s.handle(unused, pool.LeaseRequested{Lease: 1, Function: g}, pool.CreateFailed{Name: "g-1", Problem: full})
+	if a, sent := last[pool.Reject](s); !sent || !a.Elsewhere {
+		t.Errorf("the caller gets %+v, want to be sent to the other replica", a)
+	}
+	s.handle(tried(2, g))
+	waited := 0
+	for ; waited < 60; waited++ {
+		if a, created := last[pool.Create](s); created {
+			s.handle(pool.CreateFailed{Name: a.Name, Problem: full})
+		}
+		if a, deleted := last[pool.Delete](s); deleted {
+			if a.Name != "unused-1" || !a.Foreign || a.Version != unused.ResourceVersion || a.Version == "" {
+				t.Errorf("%+v is deleted, want the unused pod as it was seen", a)
+			}
+			break
+		}
+		s.pass(1)
+	}
+	if waited < 20 || waited > 30 {
+		t.Errorf("a pod of another owner is deleted after %d s of waiting, want it after 20 s", waited)
+	}
+	unused.ResourceVersion = "9"
+	unused.ReclaimAfter = s.now.Add(10 * time.Minute) // used by then
+	s.handle(pool.DeleteFailed{Name: "unused-1", UID: unused.UID, Reason: "conflict"}, unused,
+		tried(3, function("unused")))
+	if a, granted := last[pool.Grant](s); !granted || a.Pod != "unused-1" {
+		t.Errorf("the pod that another replica uses is not granted: %+v", a)
 	}
 }

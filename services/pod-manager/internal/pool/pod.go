@@ -99,6 +99,7 @@ type use struct {
 // removal describes the reason and the progress of a pod's deletion.
 type removal struct {
 	eviction string // kind of reason, for metrics
+	version  string // see Delete.Version
 	unsound  bool   // true if the pod is broken
 	// unexplained is true if the pod stopped answering and the kubelet has not reported the reason yet.
 	unexplained bool
@@ -225,6 +226,11 @@ func (p *pod) returnToStarting(s *step) {
 		p.since = s.at
 		p.removal = removal{}
 	}
+}
+
+// changedSinceDrain reports whether a draining pod changed although it must not, see Delete.Version.
+func (p *pod) changedSinceDrain() bool {
+	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
 
 // backOff delays the next attempt to delete a pod after the API server refused the deletion.

@@ -31,6 +31,7 @@
 //	usable           deleting  another client deletes the pod
 //	draining         deleting  no lease uses the pod any longer
 //	deleting         draining  the deletion failed
+//	draining         starting  the pod was unused, and another replica extended its expiry before its deletion
 //	any              gone      the pod no longer exists in Kubernetes
 //
 // The states creating, starting, ready and checking are called usable: their pods accept leases now or later.
@@ -188,6 +189,8 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 		p.countDeletion(s, pod)
 	case o.Deleting:
 		pod.setState(s.at, deleting, pod.reason)
+	case pod.changedSinceDrain():
+		p.reconsiderRemoval(s, pod)
 	case !pod.state.usable():
 		pod.removal.unsound = pod.removal.unsound || o.Problem.Kind.broken()
 	case o.Problem.Kind.broken():
@@ -203,6 +206,17 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	}
 	pod.ran = pod.ran || o.containersRun()
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
+}
+
+// reconsiderRemoval continues the removal of a changed pod if the pod has expired. Otherwise another replica may
+// use the pod, so the pod becomes usable again.
+func (p *pool) reconsiderRemoval(s *step, pod *pod) {
+	if !s.at.Before(pod.expiry.at) {
+		pod.removal.version = pod.observed.ResourceVersion
+		return
+	}
+	pod.returnToStarting(s)
+	p.followObservation(s, pod, pod.observed)
 }
 
 // extendNeeded extends the expiries of pods that leases need or that belong to the pool's minimum number of pods.
@@ -221,7 +235,8 @@ func (p *pool) extendNeeded(s *step) {
 func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
 		if pod.confirmed() && !p.isNeeded(pod) && !s.at.Before(pod.expiry.at) && !p.inMinimum(s.at, pod) {
-			pod.drain(s, "it was not used for its time to live", removal{eviction: evictionTTL})
+			r := removal{eviction: evictionTTL, version: pod.observed.ResourceVersion}
+			pod.drain(s, "it was not used for its time to live", r)
 		}
 		if pod.state.usable() {
 			pod.writeExpiry(s)

@@ -78,6 +78,8 @@ func (k *kube) delete(a pool.Delete) {
 		case w.fault(40, "delete is lost", a.Name, n):
 		case !ok || p.seen.UID != a.UID:
 			w.later(0, pool.PodGone{Name: a.Name, UID: a.UID})
+		case a.Version != "" && a.Version != p.seen.ResourceVersion:
+			w.later(0, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
 		default:
 			k.end(p)
 		}

@@ -12,12 +12,14 @@ import (
 func usable(p status) int {
 	n := 0
 	for _, pod := range p.Pods {
-		if s := pod.State; s == pool.Starting || s == pool.Ready {
+		if pod.usable() {
 			n++
 		}
 	}
 	return n
 }
+
+func (p podStatus) usable() bool { return p.State == pool.Starting || p.State == pool.Ready }
 
 // found is how many pods an event shows that were not known: one or none.
 func (r *referee) found(event pool.Event) int {

@@ -5,6 +5,7 @@ package pool_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -206,17 +207,28 @@ func (r *referee) judgeExtend(a pool.Extend) error {
 }
 
 // look takes the present state of all pools, and returns how many usable pods they had
-// before.
+// before, with those whose removal has just been cancelled.
 func (r *referee) look() map[pool.Function]int {
 	before := make(map[pool.Function]int)
 	for _, f := range r.machine.Functions() {
-		before[f] = usable(r.pools[f])
+		former, now := r.pools[f], r.statusOf(f)
+		before[f] = usable(former) + cancelled(former, now)
+		r.pools[f] = now
 	}
-	clear(r.pools)
-	for f := range before {
-		r.pools[f] = r.statusOf(f)
-	}
+	maps.DeleteFunc(r.pools, func(f pool.Function, _ status) bool { _, ok := before[f]; return !ok })
 	return before
+}
+
+// cancelled counts the usable pods that were being removed before.
+func cancelled(before, now status) int {
+	n := 0
+	for _, pod := range now.Pods {
+		i := slices.IndexFunc(before.Pods, func(p podStatus) bool { return p.UID == pod.UID })
+		if i >= 0 && pod.usable() && !before.Pods[i].usable() {
+			n++
+		}
+	}
+	return n
 }
 
 // status is a pool as the referee sees it.

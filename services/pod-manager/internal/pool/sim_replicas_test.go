@@ -114,7 +114,7 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 			r.show(p)
 		}
 	case pool.Delete:
-		return r.delete(a)
+		return r.delete(i, a)
 	case pool.Grant:
 		r.use(i, a)
 	}
@@ -132,9 +132,14 @@ func (r *replicas) use(i int, a pool.Grant) {
 }
 
 // delete deletes a pod, unless the other replica did.
-func (r *replicas) delete(a pool.Delete) error {
-	if p, ok := r.pods[a.Name]; !ok || p.UID != a.UID {
+func (r *replicas) delete(i int, a pool.Delete) error {
+	p, ok := r.pods[a.Name]
+	if !ok || p.UID != a.UID {
 		return nil // the other replica was first
+	}
+	if a.Version != "" && a.Version != p.ResourceVersion {
+		r.send(i, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
+		return nil
 	}
 	delete(r.pods, a.Name)
 	for i := range r.both {
