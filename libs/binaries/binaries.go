@@ -23,8 +23,7 @@ type Binary struct {
 	Path string
 	// Images contains the canonical names of the images that the program replaces.
 	Images []string
-	// Prefork is the number of processes of the program to start before evaluations need them. Nil means the gateway's
-	// default.
+	// Prefork is the number of processes to start before evaluations need them. Nil means the gateway's default.
 	Prefork *int
 }
 
@@ -40,17 +39,17 @@ type Problems map[string]string
 
 // Source provides the list of images that run as local binaries.
 type Source interface {
-	// Watch calls the function use with the complete list of binaries once it is known and after each change. Calls do
-	// not overlap, and use must not change the list, which is shared. Watch returns when ctx is done or the connection
-	// to the source is lost.
+	// Watch calls the function use with the complete list of binaries when the list is first known and after each
+	// change. Its calls do not overlap. The function use must not change the list, because other callers get the same
+	// slice. Watch returns when ctx is done or the connection to the source is lost.
 	//
-	// The FunctionConfigs' status shows the problems that use returns, until Watch returns or use returns different
-	// problems. If use returns nil, the status does not change.
+	// The problems that use returns are shown in the status of the FunctionConfigs, until use returns different
+	// problems or Watch returns. If use returns nil, the status does not change.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
-// Board is a Source for gateways in the same process: it sends the list of the latest call of Put to all running
-// calls of Watch. Use [NewBoard].
+// Board is a Source for gateways in the same process: it sends the list of binaries of the latest Put to all
+// running calls of Watch. Create it with [NewBoard].
 type Board struct {
 	report    func(Problems)
 	reporting sync.Mutex
@@ -62,14 +61,13 @@ type Board struct {
 	changed chan struct{} // closed by the next Put
 }
 
-// NewBoard returns a board without a list. The board calls the function report with the problems of all running
-// watches whenever these problems change.
+// NewBoard returns a board whose watches wait for the first call of Put. Whenever the problems that the watches
+// found change, the board calls the function report with all these problems.
 func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
 
-// Put replaces the list of the board, and sends the new list to all watches. Callers must not change the list
-// afterwards.
+// Put sends a new list of binaries to all running calls of Watch. Callers must not change the list afterwards.
 func (b *Board) Put(list []Binary) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,8 +80,8 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latestList returns the list of the latest call of Put, and a channel that the next call closes. Known is false
-// before the first call.
+// latestList returns the list of binaries of the latest Put, and a channel that the next Put closes. Known is false
+// before the first Put.
 func (b *Board) latestList() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,8 +107,8 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reportProblems stores the problems that a watch found in the list, and then calls b.report with the problems of
-// all watches.
+// reportProblems stores the problems that a watch found in the list of binaries, and then calls b.report with the
+// problems of all watches.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

@@ -19,17 +19,15 @@ import (
 )
 
 const (
-	// MaxRequestBytes is the maximum size of a request, which contains the problems that a gateway found in the list
-	// of binaries.
+	// MaxRequestBytes is the maximum size of a request, which contains a gateway's problems with binaries.
 	MaxRequestBytes = 1 << 20
-	// MaxResponseBytes is the maximum size of a message with binaries. The name of an image has up to 1 KiB, and a
-	// path up to 4 KiB.
+	// MaxResponseBytes is the maximum size of a message with binaries: imagesPerMessage names of up to 1 KiB and
+	// binariesPerMessage paths of up to 4 KiB fit.
 	MaxResponseBytes = 16 << 20
 	// imagesPerMessage and binariesPerMessage are the maximum numbers of images and binaries in a message. Longer
 	// lists are sent in several messages.
 	imagesPerMessage, binariesPerMessage = 5000, 1000
-	// maxImages is the maximum number of images in a received list. A client returns an error for a longer list and
-	// does not use it.
+	// maxImages is the maximum number of images in a received list. For a longer list, a client returns an error.
 	maxImages = 200_000
 )
 
@@ -171,12 +169,12 @@ func receivedList(m *podmanagerv1.Binary) Binary {
 	return b
 }
 
-// GatewayMark is the prefix of problems that a gateway in another process reported, so that the pod-manager
-// recognizes them in the status of a FunctionConfig.
+// GatewayMark is the prefix of problems with a binary that a gateway in another process reported, so that the
+// pod-manager recognizes them in the status of a FunctionConfig.
 const GatewayMark = "gateway: "
 
-// maxProblems is the maximum number of problems that a gateway reports in a request. maxProblem is the maximum
-// length of each problem in bytes.
+// maxProblems is the maximum number of problems with binaries that a gateway reports in a request. maxProblem is
+// the maximum length of each problem in bytes.
 const maxProblems, maxProblem = 1000, 512
 
 // boundProblems limits the size of a request: it returns at most maxProblems of the problems, each shortened to

@@ -46,8 +46,8 @@ func MachineMemory(file string) (total, available int64, ok bool) {
 	return total, available, total > 0 && available > 0
 }
 
-// uses contains the sources of the used memory, for version 2 and version 1 of control groups: the file with the
-// used memory, the file with its details, and the names of the numbers for cached files in the details.
+// uses contains, for version 2 and version 1 of control groups, the file with the used memory, the file with
+// details, and the names of the numbers about cached files in the details.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -76,8 +76,7 @@ func MemoryUse(root string) (used int64, ok bool) {
 	return 0, false
 }
 
-// readNumbers parses a file of a control group, whose lines contain a name and a number. It returns the numbers by
-// name.
+// readNumbers returns the numbers in a file of a control group by name. Each line contains a name and a number.
 func readNumbers(content []byte) map[string]int64 {
 	values := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(content))

@@ -107,7 +107,7 @@ func Rename(err error, name func(field string) string) error {
 	})
 }
 
-// changeProblems calls change with each [Problem] in err, and returns err with the results in their place.
+// changeProblems calls the function change with each [Problem] in err, and returns err with the results instead.
 func changeProblems(err error, change func(Problem) *Problem) error {
 	changed := splitErrors(err)
 	for i, e := range changed {
@@ -175,8 +175,8 @@ func (c *Checks) Within(field string, err error) {
 	}
 }
 
-// Err returns all recorded problems as a single error, or nil. A setting that several services share may cause the
-// same problem several times, which Err returns once.
+// Err returns all recorded problems as a single error, or nil. It returns a problem once, even if it was recorded
+// for each of the services that share a setting.
 func (c *Checks) Err() error {
 	var unique []error
 	for _, problem := range c.problems {

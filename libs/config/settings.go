@@ -136,8 +136,7 @@ func checkUnknown(cfg any) error {
 	return errors.Join(unknown...)
 }
 
-// adviceFor returns advice about an unknown variable: the known variable with the most similar name. It is empty if
-// no name is similar.
+// adviceFor returns advice about an unknown variable: the known variable with the most similar name, if any.
 func adviceFor(name string, known []string) string {
 	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)

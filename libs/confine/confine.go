@@ -28,14 +28,12 @@ type Config struct {
 	// OwnFiles limits the files that a function may use to harmless devices such as /dev/null, its own program and
 	// [Function.Readable].
 	OwnFiles bool
-	// Hidden contains files and directories that functions must not read, although they are below a directory that
-	// functions may read.
+	// Hidden contains files and directories that functions must not read, even in directories that they may read.
 	Hidden []string
 	// Shared contains directories that most programs expect to be writable, such as /tmp. A function may write to them
 	// only while no other function runs: see [Function.Shared].
 	Shared []string
-	// TempDir is the parent of the functions' temporary directories. Empty means the system's directory for temporary
-	// files.
+	// TempDir is the parent of the functions' temporary directories. Empty means the system's default.
 	TempDir string
 	// MaxTempBytes and MaxTempFiles limit each function's temporary directory. Zero means 256 MiB and 10,000 files.
 	MaxTempBytes, MaxTempFiles int64
@@ -49,8 +47,7 @@ type Config struct {
 type Function struct {
 	// Path is the file of the program, and Dir its working directory. A relative path is relative to Dir.
 	Path, Dir string
-	// Readable contains further files and directories that the function may read. Paths that do not exist are
-	// ignored.
+	// Readable contains further files and directories that the function may read. They need not exist.
 	Readable []string
 	// Network allows the function to use network sockets.
 	Network bool
@@ -66,8 +63,7 @@ const (
 	// MaxCore is the maximum size of a core dump. With 1, the kernel neither writes a core file nor pipes the dump to
 	// a program on the machine. With 0, it would still pipe the dump, which contains the callers' resources.
 	MaxCore = 1
-	// KillFirst is the OOM score adjustment of functions. It makes the kernel kill functions before other programs
-	// when memory runs out.
+	// KillFirst is the OOM score adjustment of functions. When memory runs out, the kernel kills functions first.
 	KillFirst = 1000
 )
 
@@ -80,7 +76,7 @@ type Limits struct {
 	Processes int64
 }
 
-// Level determines the reaction to a kernel that lacks restrictions for functions.
+// Level determines how a program reacts to a kernel that cannot restrict functions.
 type Level string
 
 // Values of Level.
@@ -96,8 +92,7 @@ func (l Level) Check(checks *config.Checks, name string) {
 	checks.That(l == "" || l == Require || l == BestEffort || l == Off, name, string(l), "require, best-effort or off")
 }
 
-// checkOtherSystem returns an error if the level requires restrictions. It is for systems other than Linux, which
-// support none.
+// checkOtherSystem returns an error if the level requires restrictions, which only Linux supports.
 func (l Level) checkOtherSystem(system string) error {
 	if l != Require {
 		return nil
@@ -135,8 +130,7 @@ func (k kernel) missingFeatures() []string {
 	return lacks
 }
 
-// replacedFeatures returns the restrictions that this kernel enforces in a weaker way than newer kernels, with the
-// drawbacks.
+// replacedFeatures returns the restrictions that are weaker than on newer kernels, with the drawbacks.
 func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil

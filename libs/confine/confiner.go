@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// Confiner starts processes that are confined as its Config requires. A nil Confiner starts processes without
-// restrictions.
+// Confiner starts processes that can reach only the files, processes and addresses that its Config permits. A nil
+// Confiner starts processes without restrictions.
 type Confiner struct {
 	cfg         Config
 	kernel      kernel
@@ -161,8 +161,8 @@ func (c *Confiner) restrictThread(fn Function, rules ruleset) error {
 	return nil
 }
 
-// dropCapabilities drops all capabilities of the calling thread. With no_new_privs, root does not regain them by
-// executing a program.
+// dropCapabilities drops all capabilities of the calling thread. With no_new_privs, root does not regain them when
+// it executes a program.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData

@@ -51,5 +51,5 @@ func (d *TempDir) RemoveLater() {}
 // Limit returns 0.
 func (d *TempDir) Limit() int64 { return 0 }
 
-// Free returns true, because there is no directory that could exceed its limit.
+// Free returns true, because only Linux supports limits of a temporary directory.
 func (d *TempDir) Free() (bytes int64, ok bool) { return 0, true }

@@ -35,8 +35,8 @@ const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows all system calls except the given calls, which it finds by binary search:
-// the kernel runs a new filter once for each call number. With sequential comparisons, loading the filter would
+// newFilter returns a filter that allows all system calls except the given calls. It finds these by binary search:
+// the kernel runs a new filter once for each call number, and with sequential comparisons, loading the filter would
 // take three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
@@ -61,8 +61,7 @@ func newFilter(calls []call) (*filter, error) {
 	return f, nil
 }
 
-// maxRun is the maximum number of calls whose numbers the filter compares sequentially, instead of continuing the
-// binary search.
+// maxRun is the maximum number of calls that the filter compares sequentially instead of by binary search.
 const maxRun = 8
 
 // searchCalls returns instructions that search for the current call's number in calls, which must be sorted, and
@@ -81,8 +80,7 @@ func searchCalls(calls []call) []bpf.Instruction {
 }
 
 func compareCalls(calls []call) []bpf.Instruction {
-	// We build the program from its end to its beginning, because each comparison jumps forward to one of the answers
-	// at the end.
+	// We build the program from its end, because each comparison jumps forward to one of the answers at the end.
 	program := []bpf.Instruction{allowed, forbidden, notImplemented}
 	for _, c := range slices.Backward(calls) {
 		beyond := uint8(len(program)) //nolint:gosec // eight calls have less than 256 instructions

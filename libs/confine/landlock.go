@@ -31,8 +31,7 @@ func probeKernel() kernel {
 	return k
 }
 
-// landlockABI returns the version of the kernel's Landlock interface. It returns 0 if the kernel does not support
-// Landlock.
+// landlockABI returns the version of the kernel's Landlock interface, or 0 if the kernel has none.
 func landlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

@@ -27,8 +27,8 @@ func (l Limits) Set(pid int, user, group uint32) (err error) {
 	return err
 }
 
-// asThread calls f on a thread with the given user and group as its real ids. Without a capability that root lacks
-// in containers, the kernel lets a thread limit a process only if their real ids are equal. If the ids cannot be
+// asThread calls f on a thread with the given user and group as its real ids. Without CAP_SYS_RESOURCE, which root
+// lacks in containers, the kernel lets a thread limit only processes with the same real ids. If the ids cannot be
 // set, f is called anyway. The effective ids do not change.
 func asThread(user, group uint32, f func()) {
 	runtime.LockOSThread()

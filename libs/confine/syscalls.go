@@ -12,25 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Answers of the seccomp filter to a system call. If the answer is "not implemented", programs use another call
-// instead.
+// Answers of the seccomp filter to a system call. Programs that get "not implemented" use another call instead.
 var (
 	forbidden      = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	notImplemented = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	unsupported    = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)}
 )
 
-// rules maps the names of forbidden system calls to the forbidden arguments. A call without cases is forbidden with
-// all arguments.
+// rules maps the names of system calls to forbidden arguments. An empty list forbids the call with all arguments.
 type rules map[string][]match
 
-// always lists the system calls that are forbidden with all arguments because no function needs them, grouped by
-// purpose.
+// always lists the system calls that are forbidden with all arguments because no function needs them.
 var always = []string{
 	// Calls that read or control other processes.
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
 	"pidfd_getfd", "migrate_pages",
-	// Memory and message queues that outlive processes, and that all processes of a user share.
+	// Shared memory, semaphores and message queues, which outlive processes and are common to all processes of a user.
 	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
 	"mq_open", "mq_unlink",
 	// File watches (inotify) show the names of files in other functions' directories, which Landlock does not hide.
@@ -50,8 +47,8 @@ var always = []string{
 // cannot see their effects, or because the kernel limits their use for the whole machine.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists system calls that programs can do without. If fallocate fails, programs write to the file without
-// reserving space first. They also skip attributes, which would remain after the function has exited.
+// optional lists system calls whose failure programs tolerate: fallocate, which only reserves space for a file, and
+// calls that change file attributes, which would remain after the function has exited.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
@@ -157,13 +154,13 @@ func othersProcesses() rules {
 	} {
 		r[name] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	}
-	// These commands of fcntl make the kernel send signals, take leases that delay other programs when they open a
-	// file, or use the older API to watch a directory.
+	// Commands of fcntl that request signals from the kernel, take a lease on a file (which delays other programs that
+	// open it), or watch a directory by the older API.
 	for _, command := range []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY} {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
-	// Requests of ioctl that allocate space for a file, as fallocate does.
+	// Requests of ioctl that allocate space for a file, as the forbidden fallocate does.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
 	// Requests of ioctl that change the flags of a file. Such flags would remain after the function has exited.
 	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685

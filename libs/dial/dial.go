@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// firstGap is the time between the starts of the first attempts to connect. It doubles after each round of
-	// attempts.
+	// firstGap is the time between the starts of the first connection attempts. It doubles after each round.
 	firstGap = 25 * time.Millisecond
 	// round is the number of attempts to connect before the time between attempts doubles. It is also the maximum
 	// number of concurrent attempts, because each attempt is cancelled after seven gaps. On slow networks, attempts of

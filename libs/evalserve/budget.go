@@ -22,13 +22,13 @@ const (
 	// same client address.
 	maxQueued = 1000
 
-	// shareDivisor determines shares of the memory budget: a client address may use three quarters of the budget, and
-	// a function three quarters of an address's share.
+	// shareDivisor limits a client address to three quarters of the memory budget, and a function to three quarters of
+	// an address's share.
 	shareDivisor = 4
-	// answerDivisor determines the extra memory for answers that are larger than their requests: an eighth of the
-	// budget, beyond the budget and the address's share. Without it, finished results would be lost.
+	// answerDivisor adds an eighth of the memory budget, beyond the budget and the address's share, for answers that
+	// are larger than their requests. Without it, finished results would be lost.
 	answerDivisor = 8
-	// unreadDivisor limits the receive buffers of requests that wait for memory: these may use half of the budget, in
+	// unreadDivisor limits the receive buffers of requests that wait for memory. They may use half of the budget, in
 	// addition to the budget itself. A client address may use half of these buffers.
 	unreadDivisor = 2
 )
@@ -38,9 +38,9 @@ const (
 // budget.
 //
 // The whole size of a request is reserved before it is read, so that partly read requests never wait for each
-// other. A request that does not fit waits in the queue. If it is larger than the budget or its address's share, it
-// waits until the budget or the share is entirely unused. Answers and requests of functions without a free share
-// wait there too.
+// other. A request waits in a queue until the budget and the shares of its address and its function have enough
+// memory. An answer larger than its request waits there too. A request larger than the budget or its address's
+// share waits until the budget or the share is unused.
 //
 // Requests from the same address are admitted in order. An address without a free share does not delay others.
 type Budget struct {
@@ -113,8 +113,7 @@ const (
 	answered              // an answer waits to be written
 )
 
-// waiter is an entry of the queue: a request or an answer that waits for memory of the budget, or of its function's
-// share.
+// waiter is a request or an answer that waits for memory of the budget, or of its function's share.
 type waiter struct {
 	*Reservation
 	stage    stage
@@ -149,7 +148,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	return nil
 }
 
-// checkQueue returns an error if appending w has made the queue too long. The caller holds mu.
+// checkQueue returns an error if appending the waiter w has made the queue too long. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
 	countPeer := 0
@@ -187,8 +186,8 @@ func (b *Budget) checkQueue(w *waiter) error {
 // buffers. The rest of the connection's HTTP/2 window is for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue calls the function reason if w is still in the queue. If reason returns an error, leaveQueue removes w
-// from the queue and returns the error.
+// leaveQueue calls the function reason if the waiter w is still in the queue. If reason returns an error,
+// leaveQueue removes w from the queue and returns the error.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,7 +254,7 @@ func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// beginUse adds the reserved bytes of r to the memory that a function uses, and endUse subtracts them. The caller
+// beginUse adds the bytes that r reserves to the memory that a function uses, and endUse subtracts them. The caller
 // holds mu.
 func (b *Budget) beginUse(r *Reservation, function string) {
 	u := b.functions[function]

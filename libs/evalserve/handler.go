@@ -63,8 +63,7 @@ type call struct {
 
 type callKey struct{}
 
-// Of returns the memory reservation of the request that ctx belongs to. It returns nil if the request has no
-// reservation.
+// Of returns the memory reservation of the request that ctx belongs to, or nil if there is none.
 func Of(ctx context.Context) *Reservation {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c.reservation

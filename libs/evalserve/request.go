@@ -20,9 +20,10 @@ import (
 
 const (
 	// maxRestBytes is the maximum size of a message's fields other than the resource list. Connect decodes a message
-	// with larger fields as a whole, because otherwise the list, a part of the message, would keep them in memory.
+	// with larger fields as a whole: the list, which is not copied, would keep these fields in memory.
 	maxRestBytes = 64 << 10
-	// firstBytes is the number of bytes that must arrive before memory for the whole message is allocated.
+	// firstBytes is the number of bytes that must arrive before memory for the whole message is allocated, so that
+	// clients that announce a large message but send nothing cost little memory.
 	firstBytes = 64 << 10
 )
 
@@ -96,8 +97,8 @@ func (b *body) reserveMemory(ctx context.Context, size int64) {
 	}
 }
 
-// failRequest makes Connect answer the request with err, an error of reading it. A *connect.Error comes from
-// package rpcserve, which rejects clients that send too slowly. The request then counts as rejected.
+// failRequest makes Connect answer the request with err, an error of reading it. A *connect.Error means that
+// package rpcserve rejected the client because it sends too slowly: the request then counts as rejected.
 func (b *body) failRequest(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {
@@ -105,8 +106,8 @@ func (b *body) failRequest(err error) {
 	}
 }
 
-// receiveMessage reads a message of size bytes and removes its resource list, which does not pass through Connect.
-// A message that ends early is passed to Connect unchanged.
+// receiveMessage reads a message of size bytes and removes its resource list, so that Connect does not copy the
+// list. A message that ends early is passed to Connect unchanged.
 func (b *body) receiveMessage(prefix []byte, size int) error {
 	message, err := b.readMessage(size)
 	if err != nil {

@@ -44,9 +44,9 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	})
 }
 
-// Claim waits until the function's other evaluations leave enough of the function's share of the memory budget. A
-// second call replaces the function. The error has the class fault.Exhausted if no evaluation of the function ends
-// and other requests of the client address need memory, and the class of ctx's error if ctx is done.
+// Claim waits until the function's share of the memory budget has enough memory for this request. A second call
+// replaces the function. The error has the class fault.Exhausted if no evaluation of the function ends and other
+// requests of the client address need memory, and the class of ctx's error if ctx is done.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil

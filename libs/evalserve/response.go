@@ -28,7 +28,7 @@ const trailers = 0x80
 // happen with a later version of Connect. Otherwise the client would get the message without its list.
 var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
 
-// Write implements http.ResponseWriter. In its first call, Connect writes the prefix of the message.
+// Write implements http.ResponseWriter. It inserts the list after the message's prefix, which Connect writes first.
 func (r *response) Write(p []byte) (int, error) {
 	list := r.call.response
 	if len(list) == 0 {

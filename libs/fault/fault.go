@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fault assigns each error to one of a few classes, which determine how callers react. Use [New] where the
-// meaning of an error is clear. An error that wraps it with %w has the same class. Package rpcfault maps all
+// meaning of an error is clear. An error that wraps it with %w has the same class. Package rpcfault converts
 // classes to RPC codes, except in the health service, which must answer NotFound for an unknown service.
 package fault
 
@@ -20,8 +20,8 @@ const (
 	Internal Class = iota
 	// Invalid is a request that can succeed only after the caller has changed it.
 	Invalid
-	// NotFound is an image that no enabled evaluator serves, and nothing else. A chain of evaluators passes such a
-	// request to its next evaluator. Porch stops rendering, as with each error.
+	// NotFound is an image that no evaluator of the gateway serves, and nothing else: for this class, the gateway
+	// tries its next evaluator. Porch stops rendering, as with each error.
 	NotFound
 	// Denied is a request that policy rejects.
 	Denied

@@ -37,7 +37,7 @@ func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, chan
 
 // Follow calls the function use with the parsed content of the file at path whenever the content changes. The first
 // content is compared with last. If last is nil, the file may be missing at first. If the content cannot be read or
-// parsed, Follow logs an error that contains the text what, a description of the file. It returns when ctx is done.
+// parsed, Follow logs an error that describes the file by the argument what. It returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {

@@ -147,17 +147,17 @@ func (e *LaunchError) Error() string {
 	return "the launcher of sandboxes failed: " + e.Words + ": " + e.Advice
 }
 
-// maxWords is the maximum length of a launcher's text in a LaunchError, in bytes.
+// maxWords is the maximum length of a sandbox launcher's text in a LaunchError, in bytes.
 const maxWords = 600
 
 // limits contains the system's errors for exhausted memory, processes and open files.
 var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
-// tooLong is the probable cause that users see if the system rejects the length of a launcher's command line.
+// tooLong is the probable cause that users see if the system rejects a launcher's command line as too long.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
 
-// unfit lists faults of images that make a launcher fail. Each entry contains the texts by which the launcher's
-// message is recognized, in lower case, and the probable cause that users see.
+// unfit lists faults of images that make a sandbox launcher fail. Each entry contains the texts by which the
+// launcher's message is recognized, in lower case, and the probable cause that users see.
 var unfit = []struct {
 	texts []string
 	hint  string
@@ -174,8 +174,8 @@ var unfit = []struct {
 	},
 }
 
-// startError returns the error of a launcher that exited without starting the function, with the class that fits
-// its message. It returns nil if the function was started.
+// startError returns the error of a sandbox launcher that exited without starting the function, with the class that
+// fits its message. It returns nil if the function was started.
 func (l *Launch) startError(out Outcome) error {
 	words, failed := l.failureText(out)
 	if !failed {
@@ -207,8 +207,8 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the launcher's log if the launcher failed before it started the function: then each line
-// begins with a known message of the launcher or continues such a line. A started function would log other lines.
+// failureText returns the sandbox launcher's log if the launcher failed before it started the function: then each
+// line begins with or continues a known message of the launcher. A started function would log other lines.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

@@ -17,8 +17,8 @@ import (
 // the number of the signal that killed the function. When its process group is killed, no process of the sandbox
 // may remain.
 type Launch struct {
-	// Direct is true if the command's program is the function itself and not a launcher, so that the Confiner confines
-	// it. Then only the fields Name, Key and Limits apply.
+	// Direct is true if the command's program is the function itself and not a launcher. The runner then confines it,
+	// and only the fields Name, Key and Limits apply.
 	Direct bool
 	// Name is the name of the function. The path does not identify the function, because all functions of a launcher
 	// have the same program.
@@ -37,11 +37,11 @@ type Launch struct {
 	// do not appear in process lists.
 	Arguments []byte
 	// Limits, if not nil, returns the resource limits for a started launcher. They are set before Arguments is
-	// written, and thus before the function starts.
+	// written, and thus before the launcher starts the function.
 	Limits func() confine.Limits
 	// TempFiles, if not zero, is the maximum number of files in the sandbox's /tmp and in its /dev/shm. It is for
 	// launchers that cannot set such a limit: the runner counts the files and kills a function that creates more.
-	// TempBytes is the size of each of these two file systems in memory. The runner recognizes them by this size.
+	// TempBytes is the size of each of these two file systems in memory, by which the runner recognizes them.
 	TempFiles, TempBytes int64
 	// User and Group are the ids with which the launcher runs. User zero means the runner's user and group.
 	User, Group uint32
@@ -50,8 +50,7 @@ type Launch struct {
 	Starter *Starter
 }
 
-// Function returns the name of the function: the path of its program, or Launch.Name if a launcher runs several
-// functions.
+// Function returns the name of the function: Launch.Name if a launcher runs it, or else the program's path.
 func (c Command) Function() string {
 	if c.Launch != nil {
 		return c.Launch.Name
@@ -71,9 +70,9 @@ func (c Command) keyParts() []string {
 	}
 }
 
-// openFiles opens the files that the launcher inherits, and a pipe for its arguments. Files includes the reading
-// side of the pipe. Arguments is the writing side, or nil if there are no arguments. The caller must close all of
-// them, even after an error.
+// openFiles opens the files that the sandbox launcher inherits, and a pipe for its arguments. Files includes the
+// reading side of the pipe. Arguments is the writing side, or nil if there are no arguments. The caller must close
+// all of them, even after an error.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	if l == nil {
 		return nil, nil, nil
@@ -92,8 +91,8 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	return append(files, theirs), arguments, err
 }
 
-// sendArguments sets the limits of the launcher's process, and then writes the arguments to pipe and closes it. If
-// the process has already exited, it returns no error.
+// sendArguments sets the resource limits of the sandbox launcher, and then writes the arguments to pipe and closes
+// it. If the process has already exited, it returns no error.
 func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGroup) error {
 	if l != nil && l.Limits != nil {
 		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -122,7 +121,7 @@ func (l *Launch) launchStarter() *Starter {
 	return l.Starter
 }
 
-// userCredential returns the user and group that the launcher runs as. It returns nil if they are the runner's own.
+// userCredential returns the user and group of the sandbox launcher. It returns nil if they are the runner's own.
 func (l *Launch) userCredential() *syscall.Credential {
 	if l == nil || l.User == 0 {
 		return nil
@@ -144,12 +143,12 @@ func (l *Launch) chownPipes(pipes []*os.File) error {
 	return nil
 }
 
-// signaled is the number that a launcher adds to a signal's number in its exit code, as shells and container
-// runtimes do.
+// signaled is the number that a sandbox launcher adds to a signal's number in its exit code, as shells and
+// container runtimes do.
 const signaled = 128
 
-// translateExit replaces the exit code of a launcher by the signal that killed the function, if the code stands for
-// a signal.
+// translateExit replaces the exit code of a sandbox launcher by the signal that killed the function, if the code
+// stands for a signal.
 func (l *Launch) translateExit(out *Outcome) {
 	if l == nil || l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
@@ -175,7 +174,7 @@ func NewStarter() *Starter {
 	return s
 }
 
-// serve starts launchers on the Starter's thread until the Starter is closed.
+// serve starts sandbox launchers on the Starter's thread until the Starter is closed.
 func (s *Starter) serve() {
 	for {
 		select {
@@ -187,7 +186,7 @@ func (s *Starter) serve() {
 	}
 }
 
-// Close stops the Starter's thread, so that the kernel kills the launchers that the thread started.
+// Close stops the Starter's thread, so that the kernel kills the sandbox launchers that the thread started.
 func (s *Starter) Close() {
 	close(s.closed)
 	s.ended.Wait()

@@ -35,8 +35,8 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 	return c
 }
 
-// maxSize returns the maximum size of buf: a byte above the limit, so that longer output is noticed. If the middle
-// of longer output is removed, buf may become even larger, because each removal copies the rest.
+// maxSize returns the maximum size of buf: the limit and a byte, which shows that the output is longer. If c.cut is
+// true, buf may become half as large again, because each removal of the middle copies the rest.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer

@@ -27,8 +27,8 @@ const (
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
 // beginEvaluation records that an evaluation of cmd begins. It returns the command's set of processes started in
-// advance, or nil, and a usable process from this set, or nil. Callers must call endEvaluation. An evaluation
-// without input gets no such process, because usedSpare could not detect whether the process has read the input.
+// advance, and a usable process from this set. Both may be nil. Without input, the process is nil, because
+// usedSpare could not detect whether a process has read its input. Callers must call endEvaluation later.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -85,7 +85,7 @@ func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 }
 
 // Changed makes the Runner call Config.Keep again, and start or kill processes accordingly. Callers must call it
-// when Keep returns other numbers than before.
+// when Config.Keep would return a different number for a function.
 func (r *Runner) Changed() {
 	select {
 	case r.nudge <- struct{}{}:
@@ -108,9 +108,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the processes started in advance of a function if which(name) is true for its name (see
-// [Command.Function]), and returns after they have exited. Running evaluations continue. New processes are started
-// in advance only after another evaluation of the function.
+// Forget kills the processes that were started in advance for functions whose name (see [Command.Function])
+// satisfies which(name). It returns after the processes have exited. Running evaluations continue. These functions
+// get new processes in advance only after another evaluation.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)
@@ -123,8 +123,8 @@ func (r *Runner) Forget(which func(function string) bool) {
 	}
 }
 
-// keepSpares starts processes in advance, and kills them, as the prefork policy plans. When ctx is canceled, it
-// kills all of them.
+// keepSpares starts and kills processes that wait for evaluations, as preforkPolicy decides. When ctx is canceled,
+// it kills all of them.
 func (r *Runner) keepSpares(ctx context.Context) {
 	for ctx.Err() == nil {
 		todo := r.nextPlan()
@@ -141,7 +141,7 @@ func (r *Runner) keepSpares(ctx context.Context) {
 	r.ends.Wait()
 }
 
-// nextPlan kills unused processes that are no longer needed, and returns the policy's next plan.
+// nextPlan gets the next plan from r.policy, kills the processes that the plan names, and returns the plan.
 func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,8 +254,7 @@ func (r *Runner) startSpare(cmd Command) (*process, error) {
 	return p, nil
 }
 
-// takeOver reserves a process started in advance for the caller's evaluation. It returns false if the process has
-// exited or is about to be killed.
+// takeOver reserves a process for an evaluation. It returns false if the process has exited or will be killed.
 func (p *process) takeOver() bool {
 	select {
 	case <-p.exited:

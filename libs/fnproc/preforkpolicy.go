@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Delays before the next start in advance if processes of the same command exit before they are used. The delay
+// Delays before a command gets another process in advance if its processes exit before they are used. The delay
 // doubles with each such exit, from firstBackoff to maxBackoff.
 const (
 	firstBackoff = time.Second
@@ -17,9 +17,9 @@ const (
 )
 
 // calm is the time for which a processor must be free before a process is started in advance. Callers that send a
-// request right after an answer leave shorter gaps, in which a start would only delay their next evaluation. A
-// process that an evaluation took is also replaced after this delay, because the start would slow down a short
-// evaluation. If the set has no other process, the replacement starts without this delay.
+// request right after an answer leave shorter gaps, in which a start would only delay their next evaluation. The
+// replacement of a used process also waits for this time, because the start would slow down a short evaluation. It
+// does not wait if the command has no other process.
 const calm = 20 * time.Millisecond
 
 // preforkPolicy decides when to start and when to kill spare processes (started in advance of evaluations). It does
@@ -82,7 +82,7 @@ func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	return policy.byKey[k]
 }
 
-// popProcess removes the oldest process from the set; it returns nil if the set is empty.
+// popProcess removes and returns the oldest process of the set. It returns nil if the set is empty.
 func (policy *preforkPolicy) popProcess(set *spareSet) *process {
 	if len(set.processes) == 0 {
 		return nil
@@ -109,8 +109,8 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes the sets of a function if which(name) is true for its name. It returns the processes in
-// these sets, so that the caller can kill them.
+// forgetFunctions removes the sets of functions whose name satisfies which(name). It returns the processes in these
+// sets, so that the caller can kill them.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {
@@ -140,7 +140,7 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	return wait
 }
 
-// plan is the next step of a Runner: processes started in advance to kill, and a process to start in advance.
+// plan is the next step of a Runner: unused processes to kill, and a process to start in advance.
 type plan struct {
 	retire []*process
 	start  *spareSet // set to start a process for, or nil
@@ -148,8 +148,7 @@ type plan struct {
 	wake time.Time
 }
 
-// nextPlan returns the next step: processes to kill, which are already removed from their sets, and a process to
-// start.
+// nextPlan returns the unused processes to kill, removed from their sets, and a process to start in advance.
 func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	var todo plan
 	for k, set := range policy.byKey {
@@ -175,13 +174,13 @@ func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 }
 
 // isUrgent reports whether a process that an evaluation has just taken must be replaced immediately. Otherwise the
-// Runner plans when the evaluation ends, because waking a goroutine now would delay the evaluation.
+// replacement starts after the evaluation, because waking a goroutine now would delay the evaluation.
 func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a process of the set is due before the Runner's next plan. The Runner does not plan after
-// each evaluation, because that would cost processor time under constant load.
+// isEarly reports whether a process for the set may start before the Runner's next plan, so that the Runner must
+// plan now. Planning after each evaluation would cost processor time under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }

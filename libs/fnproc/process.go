@@ -18,8 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
 
-// process is a started function, with this program's ends of its pipes. Goroutines collect its output from the
-// start on.
+// process is a started function, with our ends of its pipes. Goroutines collect its output from the start on.
 type process struct {
 	*os.Process
 	cmd                   Command
@@ -42,8 +41,8 @@ type process struct {
 	mu     sync.Mutex // guards the following fields
 	reaped bool       // if true, its ids may belong to another process
 	reason error      // reason for killing it, or nil
-	// exhausted is the resource that the container had run out of when the Watch killed the process. Such a kill is
-	// reported as a failure of the function, whereas reason becomes an error of the runner.
+	// exhausted is the resource that the container had run out of when the Watch killed the process. The function then
+	// fails as if the kernel had killed it, whereas a kill for the field reason is an error of the runner.
 	exhausted resource
 }
 
@@ -100,8 +99,8 @@ func (p *process) confined() confine.Function {
 	return confine.Function{Path: c.Path, Dir: c.Dir, Readable: c.Readable, Network: c.Network, Shared: c.Shared}
 }
 
-// sendArguments writes the arguments of the function to the pipe from which the launcher reads them. If that fails,
-// it kills the launcher.
+// sendArguments writes the arguments of the function to the pipe from which its sandbox launcher reads them. If
+// that fails, it kills the launcher.
 func (p *process) sendArguments() error {
 	err := p.cmd.Launch.sendArguments(p.Pid, p.arguments, &p.background)
 	if err != nil {
@@ -137,7 +136,7 @@ func (p *process) closePipes() {
 	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.arguments, p.spare.input, p.handle})
 }
 
-// closeAll closes files. It ignores errors, because some of the files are nil or already closed.
+// closeAll closes files. It ignores errors, because some files are nil or already closed.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
@@ -249,8 +248,7 @@ func (p *process) interruptPipes() {
 	_ = p.stderr.SetReadDeadline(past)
 }
 
-// reap waits for the exited process, so that the kernel frees its entry in the process table, and returns its
-// state.
+// reap waits for the exited process, which frees its entry in the process table, and returns its state.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
 	defer functions.forgetProcess(p.Pid)
@@ -263,8 +261,7 @@ func (p *process) reap() (*os.ProcessState, error) {
 // minBuffer is the initial size of a buffer for output of unknown size, in bytes.
 const minBuffer = 4 << 10
 
-// evaluate writes stdin to the process, waits until the process has exited, and calls finish. Callers may call it
-// once.
+// evaluate writes stdin to the process, waits until it has exited, and calls finish. Callers may call it once.
 func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	p.hurryTempDir()
 	p.watch.addProcess(p)

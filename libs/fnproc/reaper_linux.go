@@ -180,8 +180,8 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	return time.Since(since) > abandoned
 }
 
-// childrenOf returns children of pid, at least all orphans among them. It reads only the list of the first thread
-// of pid, because the kernel makes orphans children of this thread. Proc is the file system at /proc.
+// childrenOf returns the children of pid's first thread, or all children. The kernel makes all orphans children of
+// this thread. Proc is the file system at /proc.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -221,11 +221,11 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 	return pids, nil
 }
 
-// isEnding reports whether a process was killed or is exiting, according to its stat file.
+// isEnding reports whether a process was killed or is exiting, according to the content of /proc/PID/stat.
 func isEnding(stat []byte) bool {
 	const exiting, killed = 0x4, 1 << (unix.SIGKILL - 1) // the first is PF_EXITING
 	return statNumber(stat, flagsField)&exiting != 0 || statNumber(stat, pendingField)&killed != 0
 }
 
-// parentOf returns the parent's pid in a stat file, or 0.
+// parentOf returns the parent's pid in the content of /proc/PID/stat, or 0.
 func parentOf(stat []byte) int { return int(statNumber(stat, parentField)) } //nolint:gosec // a pid fits

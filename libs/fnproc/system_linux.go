@@ -17,7 +17,7 @@ import (
 const unreadBytes = unix.TIOCINQ
 
 // attributes returns attributes that make the new process the leader of a session and store its pidfd. If the
-// launcher has a Starter, the kernel kills the process when the Starter's thread exits.
+// sandbox launcher has a Starter, the kernel kills the process when the Starter's thread exits.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.userCredential()}
 	if launch.launchStarter() != nil {
@@ -30,9 +30,8 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns the number of files in the file system that contains path. It returns 0 unless this is a
-// file system in memory of the given size. Until a launcher has changed its root directory, path is in another file
-// system.
+// filesInMemory returns the number of files in the file system that contains path, if this is a file system in
+// memory of the given size. Otherwise it returns 0, as before a sandbox launcher has changed its root directory.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {

@@ -109,8 +109,7 @@ func (p *process) tempFree() (free int64, err error) {
 // them.
 func (l *Launch) boundsFiles() bool { return l != nil && l.TempFiles > 0 }
 
-// checkFiles returns an error if a function created too many files in its sandbox. Launcher is the pid of the
-// launcher.
+// checkFiles returns an error if a function created too many files in its sandbox. Launcher is the launcher's pid.
 func (l *Launch) checkFiles(launcher int) error {
 	for _, pid := range childrenOfThreads(launcher) {
 		for _, dir := range []string{"/tmp", "/dev/shm"} {

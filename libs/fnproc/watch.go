@@ -193,11 +193,11 @@ func statNumber(stat []byte, field int) uint64 {
 	return number
 }
 
-// maxMeasured is the maximum number of a function's processes whose memory is measured.
+// maxMeasured is the maximum number of a function's processes whose memory is measured, because each costs time.
 const maxMeasured = 64
 
 // residentTree returns the resident memory of a process and its descendants in bytes. The descendants count because
-// the function may be a child of its launcher.
+// the function may be a child of its sandbox launcher.
 func residentTree(pid int) (size int64) {
 	pids := []int{pid}
 	for measured := 0; len(pids) > 0 && measured < maxMeasured; measured++ {
@@ -207,8 +207,7 @@ func residentTree(pid int) (size int64) {
 	return size
 }
 
-// childrenOfThreads returns the children of all threads of a process. It returns nil if the kernel does not list
-// them.
+// childrenOfThreads returns the children of all threads of a process, or nil if the kernel does not list them.
 func childrenOfThreads(pid int) (pids []int) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, thread := range threads {
@@ -236,8 +235,8 @@ func residentSize(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// killExhausted kills the process because the container has almost none of a resource left. The evaluation ends as
-// if the kernel had killed the process.
+// killExhausted kills the process because the container has almost no memory or processes left. The evaluation ends
+// as if the kernel had killed the process.
 func (p *process) killExhausted(what resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,8 +244,7 @@ func (p *process) killExhausted(what resource) {
 	p.killLocked()
 }
 
-// exhaustedBy returns the resource with which killExhausted was called. It returns nothing, the zero resource, if
-// killExhausted was not called.
+// exhaustedBy returns the resource with which killExhausted was called, or the zero resource if it was not called.
 func (p *process) exhaustedBy() resource {
 	p.mu.Lock()
 	defer p.mu.Unlock()

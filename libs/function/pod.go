@@ -25,12 +25,12 @@ type pod struct {
 	count int64 // number of slots
 	// alone is true if each evaluation must run alone, because the function needs the shared directories such as /tmp.
 	alone atomic.Bool
-	// pointless is true if access to the shared directories has not helped a function that failed. From then on, a
-	// function runs again with access only if its log names one of the directories.
+	// pointless is true if access to the shared directories has not helped a failed function. From then on, a function
+	// runs again with access only if its log names one of the directories.
 	pointless atomic.Bool
 }
 
-// Evaluate runs a function in its pod when fewer than the maximum number of evaluations are running. If the
+// Evaluate waits until fewer than the maximum number of evaluations run in the pod, and runs the function. If the
 // function seems to need writable directories such as /tmp, Evaluate runs it again with access to them. The result
 // and the errors are the same as of [Service.Run].
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {

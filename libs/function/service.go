@@ -32,8 +32,7 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Pod is true if the service runs in a pod for a single function. The function may then read all files except
-	// Hidden.
+	// Pod is true if the service runs in a pod for one function, which may then read all files except Hidden.
 	Pod bool
 	// Shared contains directories, such as /tmp, that the function of a pod may write to while no other evaluation
 	// runs. The service empties them before and after such an evaluation.
@@ -65,8 +64,7 @@ type ServiceConfig struct {
 // are kept.
 const PreforkUnused = 10 * time.Minute
 
-// Service runs functions for callers. It confines functions, and starts processes in advance so that evaluations
-// begin faster.
+// Service runs and confines functions. It starts processes in advance so that evaluations begin faster.
 type Service struct {
 	cfg      ServiceConfig
 	runner   *fnproc.Runner
@@ -108,7 +106,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	return s, nil
 }
 
-// newConfiner returns a confiner, or nil if functions run in the sandboxes of launchers, which confine them.
+// newConfiner returns a confiner, or nil if functions run in sandboxes, which confine them.
 func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	if c.Sandboxed {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
@@ -119,8 +117,8 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the memory that functions may use, in bytes, to set the memory limit of Go. It returns zero if
-// the launcher sets the limit or the memory is unknown.
+// goMemory returns the memory that functions may use, in bytes, to set the memory limit of Go. It returns zero if a
+// sandbox launcher sets the limit or the memory is unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // the launcher sets the limit
@@ -143,7 +141,7 @@ func (s *Service) spareCount(function string) int {
 }
 
 // memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A
-// sixteenth of the limit is not free: the server and functions that are being killed need it.
+// sixteenth of the limit does not count as free: the server and functions that are being killed need it.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -219,8 +217,8 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts processes of cmd in advance, before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the processes started in advance of a function if which(name) is true for its name (see
-// [fnproc.Command.Function]). It returns after the processes have exited.
+// Forget kills the processes that were started in advance for functions whose name (see [fnproc.Command.Function])
+// satisfies which(name). It returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
 // NotStarted returns the same error as [Service.Run] if the function of image cannot be started because of err. It
@@ -229,8 +227,8 @@ func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)
 }
 
-// Changed makes the service call ServiceConfig.Keep again. Callers must call it when Keep returns other numbers
-// than before.
+// Changed makes the service call ServiceConfig.Keep again. Callers must call it when Keep would return a different
+// number for a function.
 func (s *Service) Changed() { s.runner.Changed() }
 
 // Maintain starts processes in advance, kills orphans of functions, and closes the service when ctx is canceled.

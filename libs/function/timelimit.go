@@ -15,8 +15,7 @@ type TimeLimit struct {
 	For time.Duration
 	// Until is the deadline that results from For.
 	Until time.Time
-	// Setting is the name of the setting that contains the limit. Errors mention it, so that users can raise the
-	// limit.
+	// Setting is the name of the setting with the limit. Errors mention it, so that users can raise the limit.
 	Setting string
 }
 

@@ -16,8 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Result is the output of a successful function. Success depends on the exit code only: Results may contain results
-// of severity error.
+// Result is the output of a function that exited with code 0. Its Results may still have the severity error.
 type Result struct {
 	// ResourceList contains the bytes that the function wrote to stdout.
 	ResourceList []byte
@@ -28,7 +27,7 @@ type Result struct {
 }
 
 // maxImageBytes is the maximum length of an image's name, as in package imagename. Names are checked here too,
-// because a wrapper server does not parse them and writes them to error texts and headers.
+// because the server in a function pod writes a name to error texts and headers without parsing it.
 const maxImageBytes = 1 << 10
 
 // CheckInput returns an error of class fault.Invalid if list is not a valid input or the image name is too long. If
@@ -111,8 +110,7 @@ func (s *Service) explainKill(out fnproc.Outcome) string {
 	return " (" + why + ")"
 }
 
-// platformFailure returns the error for the caller if a function could not be run, or was killed because it
-// exceeded a limit.
+// platformFailure returns the error for a function that could not be run, or was killed for exceeding a limit.
 func (s *Service) platformFailure(failure Failure, err error) error {
 	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
 		return s.fail(failure, OutputTooLarge, err)
@@ -131,8 +129,7 @@ func (s *Service) flattenLog(log []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }
 
-// fitLog returns the log of a successful function, or only its beginning and end if the response would otherwise be
-// too large to send.
+// fitLog returns a successful function's log, without its middle if the response would otherwise be too large.
 func (s *Service) fitLog(output, log []byte) []byte {
 	const note = 64
 	left := s.cfg.MaxMessageBytes - framing - len(output)

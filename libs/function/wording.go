@@ -12,8 +12,8 @@ import (
 )
 
 // Limits of a failure's text, in bytes. The text is sent in a header: package rpcfault leaves out the middle of
-// texts longer than maxText. The log may use maxStderr bytes, and the results use the rest, except for the text
-// that callers prepend: prefix bytes and the image's name.
+// texts longer than maxText. The log may use maxStderr bytes. The results may use the rest, minus prefix bytes and
+// the image's name, which callers prepend.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
@@ -78,8 +78,8 @@ func notExecuted(f *Failure, why string) string {
 	return withResults(f, text)
 }
 
-// withUnloggedResults appends to text the results whose messages are missing in the log. Functions that use the SDK
-// log that they failed, but report the reason only in their results.
+// withUnloggedResults appends to text the results whose messages are missing in the log. Functions that use kpt's
+// SDK log only that they failed, and report the reason in their results.
 func withUnloggedResults(f *Failure, text string) string {
 	logged := stderr(f)
 	if logged == "" {
@@ -99,8 +99,7 @@ func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults calls text with as many of the function's results as fit into maxText, and returns the resulting
-// text.
+// withResults calls the function text with the results that fit into maxText, and returns its text.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }

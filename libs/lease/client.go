@@ -54,8 +54,8 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// leave returns false if ctx was done first: the function above has then broken the stream, so that the lease is
-	// lost even if it was granted.
+	// If ctx was done first, leave returns false: the stream is then canceled, and the lease lost even if it was
+	// granted.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}

@@ -66,8 +66,7 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 	return req.GetOpen(), nil
 }
 
-// awaitLease waits until the lease is granted. During the wait, it sends each new reason for the wait to the
-// client.
+// awaitLease waits until the lease is granted, and sends each new reason for the wait to the client.
 func (h *handler) awaitLease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {

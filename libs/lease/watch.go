@@ -13,16 +13,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// watchInterval is the interval at which a watch compares the pools with the pools that it sent before. The client
-// does not see a change that is undone within the interval.
+// watchInterval is the interval at which a watch compares the pools of pods with the pools that it sent before. The
+// client does not see a change that is undone within the interval.
 const watchInterval = 500 * time.Millisecond
 
 type poolKey struct{ reference, digest string }
 
-// watchPools calls list every watchInterval, and calls send for each pool that was added, changed or removed since
-// the last time. After the first list, it also sends Synced. If list fails with fault.Unavailable, watchPools tries
-// again, so that a watch survives a short outage. All other errors, and the end of ctx, end the watch. The pools
-// that list returned must not be changed.
+// watchPools calls the function list every watchInterval, and the function send for each pool of pods that was
+// added, changed or removed since the last time. After the first list, it also sends Synced. If list fails with
+// fault.Unavailable, watchPools tries again, so that a watch survives a short outage. All other errors, and the end
+// of ctx, end the watch. The listed pools must not be changed.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -54,8 +54,7 @@ func watchPools(
 	}
 }
 
-// comparePools returns the messages about pools that were added, changed or removed since the last call, and stores
-// the new state in sent.
+// comparePools returns messages about the pools that differ between sent and pools, and updates sent.
 func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))

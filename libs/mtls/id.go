@@ -57,8 +57,7 @@ func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, P
 // for spiffe://function-runner/gateway. The path must be valid.
 func (i ID) Sibling(path string) ID { return ID{domain: i.domain, path: "/" + path} }
 
-// IDOf returns the SPIFFE ID of a certificate. The SPIFFE specification requires that the ID is the certificate's
-// only URI.
+// IDOf returns the SPIFFE ID of a certificate, which must be its only URI according to the SPIFFE specification.
 func IDOf(cert *x509.Certificate) (ID, error) {
 	if len(cert.URIs) != 1 {
 		return ID{}, fmt.Errorf("the certificate has %d URIs, want one, a SPIFFE ID", len(cert.URIs))

@@ -69,8 +69,7 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// Available returns a channel that is closed when this program has its first certificate. For a nil Identity, it
-// returns nil.
+// Available returns a channel that is closed when the program has its first certificate, or nil if i is nil.
 func (i *Identity) Available() <-chan struct{} {
 	if i == nil {
 		return nil

@@ -34,8 +34,7 @@ type Proof struct {
 // leastSecret is the minimum length of a secret in bytes. Nobody can guess 26 random letters and digits.
 const leastSecret = 26
 
-// NewProof returns the proof for the server with the given SPIFFE ID. The secret must be known only to the server
-// and its callers.
+// NewProof returns the proof of the server with the given ID. Only the server and its callers may know the secret.
 func NewProof(id, secret string) (Proof, error) {
 	parsed, err := ParseID(id)
 	if err == nil && len(secret) < leastSecret {

@@ -51,7 +51,7 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 }
 
 // client returns the TLS configuration of a client that presents this program's certificate and checks the server
-// by calling verify.
+// by the function verify.
 func (i *Identity) client(verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS13,

@@ -4,6 +4,5 @@
 
 package osthread
 
-// isMain always returns false: f changes threads irreversibly only on Linux, so that other systems need not avoid
-// the main thread.
+// isMain returns false, because [Own] must avoid the main thread only on Linux.
 func isMain() bool { return false }

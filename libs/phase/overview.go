@@ -65,8 +65,7 @@ func Short(d time.Duration) string {
 	}
 }
 
-// Failures is a group of failed evaluations with the same image, error code and reason, which the status page shows
-// as one line.
+// Failures is a group of failed evaluations with the same image, code and reason: a line of the status page.
 type Failures struct {
 	// Last is the newest evaluation of the group.
 	Last  *gatewayv1.Evaluation

@@ -44,7 +44,7 @@ func Describe(name string) string {
 	return ""
 }
 
-// Counts returns the number of evaluations in each phase that has any, as texts such as "3 run".
+// Counts returns the number of evaluations in each phase, as texts such as "3 run". It omits phases without any.
 func Counts(counts map[string]int32) []string {
 	var texts []string
 	for _, name := range Names {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// maxLastAge is the maximum age of a stored answer that replaces the answer of an unavailable image-resolver.
+	// maxLastAge is the maximum age of a stored answer that is used while the image-resolver is unavailable.
 	maxLastAge = time.Hour
-	// maxLastWait limits the wait for the image-resolver if a stored answer can replace its answer. The wait may also
-	// not exceed half of the time until the caller's deadline.
+	// maxLastWait limits the wait for the image-resolver if a stored answer can be used instead. The wait may also not
+	// exceed half of the time until the caller's deadline.
 	maxLastWait = 3 * time.Second
 	// retryInterval is the interval at which an unavailable image-resolver is queried again.
 	retryInterval = 5 * time.Second
@@ -43,7 +43,7 @@ type lastAnswer[V any] struct {
 	at    time.Time
 }
 
-// newLastAnswers returns lastAnswers that query the image-resolver by calling ask. The errors of ask must have
+// newLastAnswers returns lastAnswers that query the image-resolver by the function ask, whose errors must have
 // classes of package fault. The counter stale counts the stored answers that were used, with kind as a label.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), sizeOf func(K, V) int64, stale metric.Int64Counter, kind string,

@@ -130,8 +130,7 @@ func checkUTF8(data []byte) error {
 	}
 }
 
-// topLevel returns the values of a mapping by their keys. It returns an error if a key occurs twice or is not a
-// string.
+// topLevel returns the values of a mapping by key. It returns an error if a key occurs twice or is not a string.
 func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describeKind(root), kind)
@@ -163,8 +162,7 @@ func checkKind(value *yaml.Node) error {
 	return nil
 }
 
-// checkShape returns an error if the named field has a value of another YAML kind than want. The field may also be
-// missing or null.
+// checkShape returns an error unless the named field is missing, null, or of the YAML kind want.
 func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	if isNull(value) || value.Kind == want {
 		return nil

@@ -17,7 +17,7 @@ const (
 	maxDepth           = 10_000
 )
 
-// extent is the size of a YAML node with its aliases expanded.
+// extent is the size and depth of a YAML node with its aliases expanded.
 type extent struct {
 	bytes int // keys, scalars and comments, plus a byte per node
 	depth int // nesting of nodes

@@ -15,7 +15,7 @@ type outlinedList struct {
 }
 
 // outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false if the list
-// is invalid or in an unusual style: then only a full decode can tell.
+// is invalid or in an unusual style: only a full decode can distinguish the two.
 func outlineList(data []byte) (found outlinedList, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {

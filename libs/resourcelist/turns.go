@@ -29,7 +29,7 @@ func decodeCost(bytes, values int) int64 {
 	return memoryPerByte*int64(bytes) + memoryPerValue*int64(values)
 }
 
-// decoding limits the concurrent scans and full decodes of this process.
+// decoding limits the concurrent checks of resource lists in this process: fast scans, and full decodes.
 var decoding = newTurns()
 
 // largeScan is the size of a list, in bytes, from which its scan must wait for other scans. A scan of so many bytes

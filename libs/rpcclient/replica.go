@@ -24,8 +24,8 @@ func newReplica(address string, dial func() *http.Transport) *Replica {
 	return e
 }
 
-// renewConnections makes the next calls open new connections. If the address is the cluster IP of a Service, a new
-// connection may reach another pod, which works.
+// renewConnections makes the next calls open new connections. If the address is the cluster IP of a Service, they
+// may reach another pod of the Service.
 func (e *Replica) renewConnections() {
 	former := e.transport.Swap(e.dial())
 	former.CloseIdleConnections()

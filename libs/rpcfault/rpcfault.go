@@ -107,8 +107,7 @@ func FromConnect(err error) error {
 	return out
 }
 
-// RetryAfter returns the delay in a retry hint. It limits the delay to maxRetryAfter, because another program sent
-// the hint.
+// RetryAfter returns the delay in a retry hint from another program, limited to maxRetryAfter.
 func RetryAfter(info *errdetails.RetryInfo) time.Duration {
 	return boundRetryAfter(info.GetRetryDelay().AsDuration())
 }

@@ -39,7 +39,7 @@ type mount struct {
 	handler http.Handler
 }
 
-// add adds an RPC service to the port. It returns an error if m does not limit the service's messages.
+// add adds an RPC service to the port. It returns an error if m does not limit the size of messages.
 func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, http.Handler)) error {
 	if m.requestBytes <= 0 || m.responseBytes <= 0 {
 		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)

@@ -23,8 +23,8 @@ var goAway = []byte{
 	0, 0, 0, 0, // error code: no error
 }
 
-// checkAge requests the client to open a new connection if this connection is too old or the server is shutting
-// down. The request is sent with the response to r.
+// checkAge makes the client open a new connection if this connection is too old or the server is shutting down: by
+// a GOAWAY frame or, with HTTP/1.1, by the header "Connection: close" in the response.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -52,9 +52,9 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt makes the connection count as old from the given time, which is before the client's certificate expires,
-// because later requests would be rejected. A timer then sends the GOAWAY frame even if the connection is idle.
-// Callers must call expireAt before the first request.
+// expireAt requests the client to open a new connection at the given time, before the client's certificate expires,
+// because later requests would be rejected. A timer sends the GOAWAY frame even if the connection is idle. Callers
+// must call expireAt before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at

@@ -90,8 +90,7 @@ func (t *transport) Read(p []byte) (int, error) {
 	return t.Conn.Read(p)
 }
 
-// Write implements net.Conn. It is not safe for concurrent use, which is sufficient for the HTTP server: its writes
-// are sequential.
+// Write implements net.Conn. It is not safe for concurrent use, but the HTTP server writes sequentially.
 func (t *transport) Write(p []byte) (int, error) {
 	n, inTime, err := t.meter.Write(t.Conn.Write, p)
 	if !inTime && err == nil {

@@ -37,8 +37,7 @@ func wrapHandler(next http.Handler) http.Handler {
 		// We measure the reading rate per HTTP/2 stream, because a client can stop reading a single stream.
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
-		// This deadline limits the time in which the server writes the rest of the response after the handler has
-		// returned.
+		// This deadline limits the time to write the rest of the response after the handler has returned.
 		_ = stream.SetWriteDeadline(time.Now().Add(slowclient.Grace))
 	})
 }

@@ -19,7 +19,7 @@ import (
 // Health is the health of this process, as health checks report it. [Run] sets it to ready and to not ready.
 type Health struct {
 	ready atomic.Bool
-	// able contains the functions Able of all components. Health checks of a named service call them.
+	// able contains the function Able of each component, which health checks of a named service call.
 	able atomic.Pointer[[]func() bool]
 	// explain returns current problems that an operator must solve, which health checks report. It may be nil.
 	explain  func() []string
@@ -47,7 +47,7 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
-// watchComponents stores the functions Able of the components, for later health checks.
+// watchComponents stores the function Able of each component, for later health checks.
 func (h *Health) watchComponents(components []Component) {
 	var able []func() bool
 	for _, component := range components {

@@ -103,9 +103,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the connection that should be closed first: best, or a connection in conns. It returns nil if all of
-// them have running requests. Connections that never served a request come first. Then come connections of the
-// address with the most connections. Among these, the longest idle connection comes first.
+// idlest returns the connection to close first: best, or a connection in conns. It returns nil if all of them have
+// running requests. It prefers connections that never served a request, then connections of the address with the
+// most connections, and then the connection that was idle for longest.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {

@@ -125,8 +125,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	return errors.Join(running.Wait(), err)
 }
 
-// turnReady waits until all components are ready, and then marks the process as ready. It returns without this mark
-// if ctx is done or a component fails.
+// turnReady waits until all components are ready, and then marks the process as ready. It does not mark the process
+// if ctx is done or a component fails before.
 func turnReady(ctx, failed context.Context, health *Health, components []Component) {
 	for _, component := range components {
 		if component.Ready == nil {

@@ -81,8 +81,8 @@ func maxStreamsOf(e Endpoint) int {
 	return DefaultMaxStreams
 }
 
-// Occasionally returns a rate limiter for log lines. Callers call the returned function for each event. It calls
-// log at most once per minute, with the number of events since the last log line.
+// Occasionally returns a rate limiter for log lines: callers call it for each event, and it calls the function log
+// at most once per minute, with the number of events since the last log line.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time

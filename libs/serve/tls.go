@@ -42,8 +42,7 @@ func (c *conn) startTLS() error {
 	return c.handshakeErr
 }
 
-// decrypt performs the TLS handshake. It also makes sure that the client opens a new connection before its
-// certificate expires.
+// decrypt performs the TLS handshake, and makes the client reconnect before its certificate expires.
 func (c *conn) decrypt() error {
 	secure := tls.Server(c.Conn, c.listener.tls)
 	c.Conn = secure

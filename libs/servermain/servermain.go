@@ -41,8 +41,7 @@ const (
 // answer then delays the exit only briefly.
 const flushTimeout = 2 * time.Second
 
-// Settings contains the settings that all programs share. A main function embeds it next to the configuration of
-// its service.
+// Settings contains the settings that all programs share. A program's configuration embeds it.
 type Settings struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config

@@ -28,16 +28,16 @@ type Meter struct {
 	late        bool          // true if interrupt was called
 }
 
-// New returns a Meter. When the client is too slow, the Meter calls interrupt in another goroutine. The function
-// interrupt must make the current transfer return. It is called only while Do runs.
+// New returns a Meter. When the client is too slow, the Meter calls the function interrupt in another goroutine.
+// This function must make the current transfer return. It is called only while Do runs.
 func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
-// Do calls transfer and measures its duration. The function transfer returns the number of bytes for which the
-// client earns time. Do returns true if the client was fast enough. If not, Do calls interrupt and returns false.
-// It returns only after interrupt has returned, so that interrupt cannot end a later transfer on the same
-// connection. All later calls of Do return false immediately.
+// Do calls the function transfer and reports whether the client was fast enough. The client gets more time for each
+// byte that transfer returns. If the client is too slow, Do calls interrupt and returns false, as do all later
+// calls. It returns only after interrupt has returned, so that interrupt cannot end a later transfer on the same
+// connection.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
 		return false
@@ -69,7 +69,7 @@ func (m *Meter) startAlarm() {
 	})
 }
 
-// Write writes p in pieces by calling write, and reports in inTime whether the client was fast enough. If p is
+// Write writes p in pieces by the function write, and reports in inTime whether the client was fast enough. If p is
 // empty, it calls write once.
 func (m *Meter) Write(write func([]byte) (int, error), p []byte) (n int, inTime bool, err error) {
 	for {

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// MaxImageLabels is the maximum number of images that get their own label in metrics.
+// MaxImageLabels is the maximum number of images with a label of their own, because each label adds time series.
 const MaxImageLabels = 200
 
 // OtherImages is the common label of all images that have no label of their own.
 const OtherImages = "other"
 
-// ImageName is an interface for imagename.Name, the canonical name of an image. With the interface, programs that
-// do not use images need not link package imagename.
+// ImageName contains the methods of imagename.Name that this package calls. Without it, programs that do not use
+// images would also link package imagename.
 type ImageName interface {
 	Short() string
 	String() string

@@ -11,8 +11,7 @@ import (
 // stamped is the version of a release. The linker sets it in release builds (-X).
 var stamped string
 
-// String returns the version of this program: the version of the release, or the version that Go recorded for the
-// commit, or "devel".
+// String returns the version of the release, or the version that Go recorded for the commit, or "devel".
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

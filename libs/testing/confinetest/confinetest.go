@@ -109,8 +109,8 @@ func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, 
 	}
 }
 
-// onThreadWithout calls the function start on a thread on which the given system call seems not to exist, as it
-// does in the processes that the function creates. The thread exits afterwards.
+// onThreadWithout calls the function start on a thread on which the given system call seems not to exist. The same
+// is true of the processes that start creates. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {

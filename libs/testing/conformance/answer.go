@@ -33,8 +33,8 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 }
 
 // CheckWaited tests an evaluation whose deadline passes during a wait, for example for a pod. The error message
-// must begin with the value of beginning, and contain the cause of the wait, the value of waits. CheckWaited
-// retries with longer deadlines, because on a busy machine, a short deadline may pass before the wait begins.
+// must begin with the text beginning, and contain the text waits, the cause of the wait. CheckWaited retries with
+// longer deadlines, because on a busy machine, a short deadline may pass before the wait begins.
 func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	t.Helper()
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {

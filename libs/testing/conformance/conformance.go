@@ -59,8 +59,8 @@ type Texts struct {
 	Signal string
 }
 
-// PodTexts returns the error messages of Porch's pod evaluator, with a prefix. Sandboxes and wrapper servers return
-// the same messages.
+// PodTexts returns the error messages of Porch's pod evaluator, with a prefix. Our sandboxes and function pods
+// return the same messages.
 func PodTexts(prefix string) Texts {
 	return Texts{
 		Prefix: prefix,
@@ -92,8 +92,8 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing wraps the function serve. After each test, and before the server stops, it checks that the function
-// has left no processes.
+// leaveNothing returns the function serve with a check: after each test, before the server stops, the function
+// under test must have left no processes.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()
@@ -164,11 +164,11 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
-// longLog is the behaviour of a function that logs twice the maximum size of a log, [function.MaxLogBytes], and
+// longLog is the behaviour of a function that writes twice as much as [function.MaxLogBytes] to its log, and
 // returns its input.
 const longLog = "greet=2097152"
 
-// Behaviours returns all behaviours that the tests use, so that a target can prepare all functions in advance.
+// Behaviours returns all behaviours that the tests use, so that all functions can be prepared in advance.
 func Behaviours() []string {
 	return []string{
 		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",

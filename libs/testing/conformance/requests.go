@@ -49,8 +49,7 @@ func testBytes(t *testing.T, target Target) {
 	})
 }
 
-// testErrorResults tests that an evaluation succeeds if the function exits with code 0, even if a result has the
-// severity error.
+// testErrorResults tests that a function with exit code 0 succeeds, even if it returns a result of severity error.
 func testErrorResults(t *testing.T, fn Function) {
 	resp, err := evaluateList(t, fn, List)
 	if err != nil {

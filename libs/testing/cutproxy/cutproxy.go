@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cutproxy contains a proxy for tests. It forwards connections between a client and a server, and breaks them
-// on request.
+// Package cutproxy contains a proxy for tests. It forwards connections to a server, and breaks them on request.
 package cutproxy
 
 import (

@@ -36,7 +36,7 @@ type Manager struct {
 
 var _ lease.Manager = (*Manager)(nil)
 
-// NewManager returns a fake pod-manager that calls grant for each request for a lease.
+// NewManager returns a fake pod-manager that calls the function grant for each request for a lease.
 func NewManager(grant Grant) *Manager {
 	m := &Manager{finished: make(chan Finish, 10_000)}
 	m.SetGrant(grant)
@@ -91,7 +91,7 @@ type poolBoard struct {
 	pools map[string]*podmanagerv1.Pool // keyed by digest
 }
 
-// SetPools sets the pools that ListPools returns. The pools must have different digests.
+// SetPools sets the pools of pods that ListPools returns. The pools must have different image digests.
 func (b *poolBoard) SetPools(pools ...*podmanagerv1.Pool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

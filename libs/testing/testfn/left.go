@@ -106,7 +106,8 @@ func Kill(dir string) {
 	}
 }
 
-// awaitCount calls find until it returns n processes or waitTimeout has passed. It returns the last result.
+// awaitCount calls the function find until it returns n processes or waitTimeout has passed. It returns the last
+// result.
 func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {

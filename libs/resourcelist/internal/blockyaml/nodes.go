@@ -81,16 +81,16 @@ func (s *scanner) addEntry(at, colon int) bool {
 	return true
 }
 
-// setType stores the type of the value that is being read, if it is the value of a top-level entry. Values inside
-// of other values are not stored.
+// setType stores the type of the current value, if it belongs to a top-level entry. Types of nested values are not
+// stored.
 func (s *scanner) setType(typ Type) {
 	if s.depth == 0 {
 		s.entries[len(s.entries)-1].Type = typ
 	}
 }
 
-// setScalar stores that the value that is being read is a scalar with the given text. The text is nil if the scalar
-// contains escape sequences or spans several lines.
+// setScalar stores that the current value is a scalar with the given text. The text is nil if the scalar contains
+// escape sequences or spans several lines.
 func (s *scanner) setScalar(text []byte) {
 	s.setType(Scalar)
 	if s.depth == 0 {
@@ -98,7 +98,7 @@ func (s *scanner) setScalar(text []byte) {
 	}
 }
 
-// setPlain is setScalar for a plain scalar. It removes blanks at the end of the text.
+// setPlain calls setScalar for a plain scalar, without the blanks at the end of its text.
 func (s *scanner) setPlain(text []byte) {
 	if s.depth == 0 {
 		text = bytes.TrimRight(text, " \t")

@@ -2,8 +2,7 @@
 
 package blockyaml
 
-// maxDepth is the maximum nesting of collections. The YAML library permits much more, and real lists need much
-// less.
+// maxDepth is the maximum nesting of collections. The YAML library permits more, and real lists need much less.
 const maxDepth = 128
 
 // maxEntries is the maximum number of top-level entries. A ResourceList contains five: apiVersion, kind, items,
@@ -70,8 +69,8 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling reads a line that begins the next entry or item of an open collection with this indentation. It
-// closes the collections inside of that collection. It returns false if the line may be invalid.
+// proveSibling reads a line that begins the next entry or item of the open collection with the given indentation,
+// and closes the collections inside of it. It returns false if the line may be invalid.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
 	for s.depth > 0 && (s.innermost().indent > indent || (s.innermost() == collection{Sequence, indent} && !dash)) {
@@ -88,7 +87,7 @@ func (s *scanner) proveSibling(at, indent int) bool {
 	return ok && top.typ == Mapping && s.proveEntry(at, colon)
 }
 
-// openCollection adds a collection to the open collections. It returns false if they are too many.
+// openCollection adds a collection to the open collections. It returns false if maxDepth collections are open.
 func (s *scanner) openCollection(typ Type, indent int) bool {
 	if s.depth == maxDepth {
 		return false

@@ -135,7 +135,7 @@ const (
 	newCall           = 500
 )
 
-// inTempFile returns an action that calls attempt with the descriptor of an empty file.
+// inTempFile returns an action that calls the function attempt with the descriptor of an empty file.
 func inTempFile(attempt func(fd int) error) func(string) error {
 	return func(string) error {
 		f, err := os.CreateTemp("", "attempt")

@@ -7,6 +7,5 @@ package main
 // attempts is empty, because functions are confined only on Linux.
 var attempts map[string]func(target string) error
 
-// restoreDefault does nothing: it is needed only for signals that Go handles, and tests on other systems do not
-// send such signals.
+// restoreDefault does nothing: only tests on Linux send signals that Go handles.
 func restoreDefault(int) {}

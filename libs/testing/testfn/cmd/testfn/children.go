@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// startSelf starts this program as a child process with another behaviour. The child inherits standard input,
-// output and error.
+// startSelf starts this program with another behaviour as a child, which inherits stdin, stdout and stderr.
 func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	return startWith([]*os.File{os.Stdin, os.Stdout, os.Stderr}, behaviour, attr)
 }

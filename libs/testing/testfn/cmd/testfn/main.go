@@ -18,8 +18,7 @@ import (
 // usageStatus is the exit code of testfn if the requested behaviour does not exist or cannot be performed.
 const usageStatus = 64
 
-// behaviour implements a behaviour of testfn and returns the exit code. Value is the text after the equals sign in
-// "sleep=50ms".
+// behaviour implements a behaviour of testfn and returns the exit code. Value is "50ms" in "sleep=50ms".
 type behaviour func(value string) int
 
 var behaviours = map[string]behaviour{
