@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// retryWhenFull is the retry hint for callers whose fetch was rejected because the maximum number of fetches was
-	// already running.
+	// retryWhenFull is the retry hint for a caller whose fetch was rejected because MaxFetches fetches were running.
 	retryWhenFull = time.Second
 	// keepInterval is the interval between two searches for entries that need a refresh. The refreshes that a search
 	// finds are spread over the interval, so that they do not reach the source all at once.
@@ -39,8 +38,7 @@ type Config[K comparable, V any] struct {
 	MaxBytes int64
 	// Size returns the memory that a key and its value need, in bytes.
 	Size func(K, V) int64
-	// MaxFetches is the maximum number of concurrent fetches. Callers that need a further fetch get an error of class
-	// fault.Exhausted.
+	// MaxFetches is the maximum number of concurrent fetches. Further fetches fail with class fault.Exhausted.
 	MaxFetches int
 	// FetchTimeout is the maximum duration of a fetch. A fetch continues after its callers have given up, so that the
 	// next caller finds the value.
@@ -76,7 +74,7 @@ const (
 	Miss    Source = "miss"    // fetched from the source
 )
 
-// Cache stores values of type V, which are shared: callers must not change them. Use [New].
+// Cache stores values of type V, which its callers share and must not change. Create it with [New].
 type Cache[K comparable, V any] struct {
 	cfg      Config[K, V]
 	stopping context.Context //nolint:containedctx // cancels all fetches, because a fetch may have several callers
@@ -86,7 +84,8 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
-	// generation is the number of calls of ForgetFailures. A failure of an earlier generation is ignored.
+	// generation is the number of calls of ForgetFailures. The failure of a fetch that began before the latest call is
+	// ignored.
 	generation int
 }
 
@@ -121,12 +120,12 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// Get returns the value of key. It waits for a fetch only if there is no usable entry, and at most for StaleWait if
-// there is a stale entry. If the fetch fails, Get returns its error. The class is fault.Exhausted if MaxFetches
-// other fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
+// Get returns the value of key. Without a usable entry, it waits for a fetch. With a stale entry, it waits at most
+// for StaleWait. If the fetch fails, Get returns its error. The class is fault.Exhausted if MaxFetches other
+// fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
 //
-// Get returns shortly before the deadline of ctx. If it has no value then, it returns the error that the fetch last
-// recorded (see [Progress]), or else the error of ctx.
+// Get returns shortly before the deadline of ctx. Without a value, it then returns the error that the fetch last
+// recorded by [Progress], or else the error of ctx.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
@@ -156,8 +155,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	return c.awaitFetch(ctx, f, nil)
 }
 
-// Renew fetches the value of key from the source, even if the cache contains a value. It returns the same errors as
-// [Cache.Get].
+// Renew fetches the value of key even if the cache contains a value. It returns the same errors as [Cache.Get].
 func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	c.useEntry(key)
@@ -223,8 +221,8 @@ func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	return c.entryOf(key)
 }
 
-// storeResult stores the value or the error of a fetch. Generation is the cache's generation at the start of the
-// fetch. c must be locked.
+// storeResult stores the value or the error of a fetch. Generation is the number of calls of ForgetFailures before
+// the fetch. c must be locked.
 func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
 	now := time.Now()
 	e := *c.entryOf(key) // a copy, because callers may still read the old entry

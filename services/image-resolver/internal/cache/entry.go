@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// outageMemory is the time for which the cache still assumes an outage of the source after it may fetch again.
-	// During this time, callers get stale entries immediately instead of waiting for a source that hangs.
+	// outageMemory is the time for which the cache still considers a source unavailable although it may fetch again.
+	// Meanwhile, callers get stale entries immediately instead of waiting for a source that hangs.
 	outageMemory = time.Minute
 	// maxRetryAfter is the maximum retry hint that the cache accepts from a source whose entries never expire. For
 	// other entries, the maximum is the TTL.
@@ -60,8 +60,8 @@ const (
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// We assume that an outage lasts longer than retryAt, so that callers do not wait again and again for a source
-	// that hangs. A stale value is no longer used once the source has rejected the key.
+	// We assume that an outage continues for a while after retryAt, so that callers do not wait again and again for a
+	// source that hangs. A stale value is not used once the source has rejected the key.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):
