@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,8 @@ type function struct {
 	Log      string          `json:"log,omitempty"`
 	Results  []locatedResult `json:"results,omitempty"`
 
+	title   string // name of the function for users
+	suite   string // name of the package for users
 	kptfile string
 	line    int
 }
@@ -117,6 +120,10 @@ func (r *Report) functions() []function {
 			f := function{
 				Package: path.Join(filepath.ToSlash(r.Dir), pkg.Path), Image: s.Image, Exec: s.Exec, ExitCode: s.ExitCode,
 				Seconds: taken.Outcome.Elapsed.Seconds(), Problem: s.ExecutionError, Log: s.Stderr,
+				title: cmp.Or(s.Name, kptfile.ShortName(s.Image), s.Exec),
+			}
+			if f.suite = f.Package; f.suite == "." {
+				f.suite = pkg.Kptfile.Name
 			}
 			f.kptfile = path.Join(f.Package, kptfile.FileName)
 			field := fmt.Sprintf("pipeline.%s[%d]", list, seen[pkg])
@@ -152,9 +159,28 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}
 	if file != "" {
-		located.File, located.Line = path.Join(filepath.ToSlash(r.Dir), file), r.Tree.Line(file, index, located.Field)
+		located.File = path.Join(filepath.ToSlash(r.Dir), file)
+	}
+	if r.Tree.Has(file) {
+		located.Line = r.Tree.Line(file, index, located.Field)
 	}
 	return located
+}
+
+// String returns the result as a line of text, such as "[error] web/app.yaml:6 spec.replicas: too many". Without a
+// file, it names the resource.
+func (l locatedResult) String() string {
+	place := l.File
+	switch {
+	case l.Line > 0:
+		place += ":" + strconv.Itoa(l.Line)
+	case place == "" && l.Resource != nil:
+		place = l.Resource.String()
+	}
+	if place = strings.TrimSpace(place + " " + l.Field); place != "" {
+		place += ": "
+	}
+	return fmt.Sprintf("[%s] %s%s", l.Severity, place, l.Message)
 }
 
 // changes returns the files that a render would change.
@@ -175,15 +201,14 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-func (f function) name() string { return cmp.Or(f.Image, f.Exec) }
-
-func (f function) hasError() bool {
+// firstError returns the message of the first result of severity error. It is empty if there is none.
+func (f function) firstError() string {
 	for _, r := range f.Results {
 		if r.Severity == string(result.Error) {
-			return true
+			return cmp.Or(r.Message, "it reports an error without a message")
 		}
 	}
-	return false
+	return ""
 }
 
 // failure describes a function's failure in a few words. It is empty if the function succeeded.
@@ -215,7 +240,10 @@ func (r *Report) github() string {
 	write := func(level, file string, line int, title, message string) {
 		fmt.Fprintf(&b, "::%s ", cmp.Or(githubLevels[level], "notice"))
 		if file != "" {
-			fmt.Fprintf(&b, "file=%s,line=%d,", githubProperty.Replace(file), line)
+			fmt.Fprintf(&b, "file=%s,", githubProperty.Replace(file))
+		}
+		if line > 0 {
+			fmt.Fprintf(&b, "line=%d,", line)
 		}
 		fmt.Fprintf(&b, "title=%s::%s\n", githubProperty.Replace(title), githubData.Replace(message))
 	}
@@ -226,11 +254,11 @@ func (r *Report) github() string {
 			if found.Field != "" {
 				message = found.Field + ": " + message
 			}
-			write(found.Severity, found.File, found.Line, f.name(), message)
+			write(found.Severity, found.File, found.Line, f.title, message)
 		}
 		failure := f.failure()
-		if failed = failed || failure != ""; failure != "" && !f.hasError() {
-			write("error", f.kptfile, f.line, f.name(), failure)
+		if failed = failed || failure != ""; failure != "" && f.firstError() == "" {
+			write("error", f.kptfile, f.line, f.title, failure)
 		}
 	}
 	for _, c := range r.changes() {
@@ -262,6 +290,8 @@ type (
 		Tests    int         `xml:"tests,attr"`
 		Failures int         `xml:"failures,attr"`
 		Cases    []junitCase `xml:"testcase"`
+
+		names map[string]int // number of cases by name
 	}
 	junitCase struct {
 		Class   string        `xml:"classname,attr"`
@@ -282,13 +312,17 @@ type (
 func (r *Report) junit() (string, error) {
 	var all junitSuites
 	add := func(suite string, c junitCase) {
-		last := len(all.Suites) - 1
-		if last < 0 || all.Suites[last].Name != suite {
-			all.Suites = append(all.Suites, junitSuite{Name: suite})
-			last++
+		i := slices.IndexFunc(all.Suites, func(s junitSuite) bool { return s.Name == suite })
+		if i < 0 {
+			i = len(all.Suites)
+			all.Suites = append(all.Suites, junitSuite{Name: suite, names: map[string]int{}})
 		}
 		c.Class = suite
-		s := &all.Suites[last]
+		s := &all.Suites[i]
+		s.names[c.Name]++
+		if n := s.names[c.Name]; n > 1 { // CI systems merge test cases of the same name
+			c.Name = fmt.Sprintf("%s (%d)", c.Name, n)
+		}
 		s.Cases = append(s.Cases, c)
 		s.Tests++
 		all.Tests++
@@ -300,23 +334,24 @@ func (r *Report) junit() (string, error) {
 	for _, f := range r.functions() {
 		var lines []string
 		for _, found := range f.Results {
-			lines = append(lines, fmt.Sprintf("[%s] %s:%d %s %s", found.Severity, found.File, found.Line, found.Field,
-				found.Message))
+			lines = append(lines, found.String())
 		}
-		c := junitCase{Name: f.name(), File: f.kptfile, Seconds: fmt.Sprintf("%.3f", f.Seconds)}
-		c.Output = strings.TrimSpace(strings.Join(append(lines, f.Log), "\n"))
-		if failure := f.failure(); failure != "" || f.hasError() {
-			first, _, _ := strings.Cut(cmp.Or(failure, "it reports errors"), "\n")
-			c.Failure = &junitFailure{Message: first, Text: c.Output}
+		output := ui.Plain(strings.TrimSpace(strings.Join(append(lines, f.Log), "\n")))
+		c := junitCase{Name: f.title, File: f.kptfile, Seconds: fmt.Sprintf("%.3f", f.Seconds)}
+		if failure := cmp.Or(f.firstError(), f.failure()); failure != "" {
+			first, _, _ := strings.Cut(failure, "\n")
+			c.Failure = &junitFailure{Message: ui.Plain(first), Text: output}
+		} else {
+			c.Output = output
 		}
-		add(f.Package, c)
+		add(f.suite, c)
 	}
 	for _, c := range r.changes() {
 		message := "fnctl render would leave this file " + c.Change
 		add("files", junitCase{Name: c.Path, File: c.Path, Failure: &junitFailure{Message: message}})
 	}
 	if r.Failure != nil && all.Failures == 0 {
-		add("render", junitCase{Name: r.Dir, Failure: &junitFailure{Message: r.problem()}})
+		add("render", junitCase{Name: r.Dir, Failure: &junitFailure{Message: ui.Plain(r.problem())}})
 	}
 	text, err := xml.MarshalIndent(all, "", "  ")
 	return xml.Header + string(text) + "\n", err
