@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
@@ -17,19 +16,8 @@ import (
 func main() {
 	descriptors.CloseOnExec() // programs and sandboxes inherit no files of the parent of fnctl
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
-	code := cli.Run(ctx, cli.Environment{
-		Address:          os.Getenv("FNCTL_ADDRESS"),
-		Namespace:        os.Getenv("FNCTL_NAMESPACE"),
-		NoColour:         os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
-		ForceColour:      os.Getenv("NO_COLOR") == "" && !slices.Contains([]string{"", "0"}, os.Getenv("CLICOLOR_FORCE")),
-		NoAttribution:    os.Getenv("KRM_DISABLE_ATTRIBUTION") != "",
-		ImagePrefix:      os.Getenv("KPT_IMAGE_PREFIX"),
-		ContainerRuntime: os.Getenv("KPT_FN_RUNTIME"),
-		Environ:          os.Environ(),
-		Stdin:            os.Stdin,
-		Stdout:           os.Stdout,
-		Stderr:           os.Stderr,
-	}, cli.Arguments(os.Args))
+	env := cli.NewEnvironment(os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	code := cli.Run(ctx, env, cli.Arguments(os.Args))
 	stop()
 	os.Exit(code)
 }

@@ -46,6 +46,8 @@ type ServiceConfig struct {
 	Sandboxed bool
 	// MaxMessageBytes is the maximum size of a response.
 	MaxMessageBytes int
+	// AnyOutput is true if functions may write any text instead of a ResourceList, such as their help.
+	AnyOutput bool
 	// Env is the environment of all functions.
 	Env []string
 	// Keep returns the number of spare processes (started in advance) for a function, whose name is

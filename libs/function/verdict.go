@@ -82,7 +82,7 @@ func (s *Service) conclude(
 		return Result{}, s.fail(failure, Signaled, parseErr)
 	case out.ExitCode != 0:
 		return Result{}, s.fail(failure, Exited, parseErr)
-	case parseErr != nil:
+	case parseErr != nil && !s.cfg.AnyOutput:
 		return Result{}, s.fail(failure, OutputInvalid, parseErr)
 	}
 	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil

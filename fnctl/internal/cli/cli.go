@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Environment contains the settings, standard streams and environment variables that commands use. main fills it
-// from the process, and tests fill it with their own values.
+// Environment contains the settings, standard streams and environment variables that commands use.
 type Environment struct {
 	// Address is the default of the flag --address. Empty means [DefaultAddress], a gateway on this machine.
 	Address string
@@ -45,6 +44,19 @@ type Environment struct {
 	Stdout, Stderr io.Writer
 }
 
+// NewEnvironment returns the environment of a process with the given variables and standard streams.
+func NewEnvironment(environ []string, stdin io.Reader, stdout, stderr io.Writer) Environment {
+	e := Environment{Environ: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	e.Address = e.lookUp("FNCTL_ADDRESS")
+	e.Namespace = e.lookUp("FNCTL_NAMESPACE")
+	e.NoColour = e.lookUp("NO_COLOR") != "" || e.lookUp("TERM") == "dumb"
+	e.ForceColour = e.lookUp("NO_COLOR") == "" && !slices.Contains([]string{"", "0"}, e.lookUp("CLICOLOR_FORCE"))
+	e.NoAttribution = e.lookUp("KRM_DISABLE_ATTRIBUTION") != ""
+	e.ImagePrefix = e.lookUp("KPT_IMAGE_PREFIX")
+	e.ContainerRuntime = e.lookUp("KPT_FN_RUNTIME")
+	return e
+}
+
 const rootHelp = `fnctl runs KRM functions on packages, through a function runner or, with --local, on your machine.
 
 Exit codes: 0 done, 1 a function or a test failed, 2 anything else, 3 'render --check' found files that would change,
@@ -56,7 +68,7 @@ Environment:
   NO_COLOR                 no colours, if it is set, as --no-color; nor with TERM=dumb
   CLICOLOR_FORCE           colours on pipes too, if it is set and not 0
   KPT_IMAGE_PREFIX         as --image-prefix
-  KPT_FN_RUNTIME           docker, podman or nerdctl, for 'fnctl doc'
+  KPT_FN_RUNTIME           docker, podman or nerdctl, for 'fnctl doc' without --local
   KRM_DISABLE_ATTRIBUTION  no annotation cnrm.cloud.google.com/blueprint, if it is set`
 
 const rootExamples = `  # Render a package and show what changed
@@ -126,6 +138,13 @@ func (e Environment) progress() *ui.Progress {
 	return &ui.Progress{
 		Printer: e.errPrinter(), Live: isTerminal(e.Stderr),
 		Width: func() int { return terminalWidth(e.Stderr) },
+	}
+}
+
+// replaceLine shows a text in the last line of a terminal, if it fits. It shows nothing in a pipe.
+func (e Environment) replaceLine(text string) {
+	if text = ui.OneLine(text); isTerminal(e.Stderr) && len(text) < terminalWidth(e.Stderr) {
+		e.errPrinter().Replace(text)
 	}
 }
 

@@ -26,13 +26,9 @@ import (
 func TestMain(m *testing.M) {
 	fnctl := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		code := cli.Run(ctx, cli.Environment{
-			Address:   os.Getenv("FNCTL_ADDRESS"),   //nolint:forbidigo // stands in for main
-			Namespace: os.Getenv("FNCTL_NAMESPACE"), //nolint:forbidigo // stands in for main
-			NoColour:  os.Getenv("NO_COLOR") != "",  //nolint:forbidigo // stands in for main
-			Environ:   os.Environ(),                 //nolint:forbidigo // stands in for main
-			Stdin:     os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		}, cli.Arguments(os.Args))
+		//nolint:forbidigo // stands in for main
+		env := cli.NewEnvironment(os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+		code := cli.Run(ctx, env, cli.Arguments(os.Args))
 		stop()
 		os.Exit(code)
 	}

@@ -3,36 +3,43 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 
-	"github.com/google/shlex"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
 const docHelp = `Doc shows the help that a function has about itself: what it prints if it is called with
---help. A function runner cannot ask for it, so the image is run on your machine, by docker,
-podman or nerdctl (KPT_FN_RUNTIME); --exec asks a program of your machine.`
+--help. A function runner elsewhere cannot ask for it, so the image runs on your machine: with --local in a sandbox,
+otherwise by docker, podman or nerdctl (KPT_FN_RUNTIME). --exec asks a program of your machine.`
 
-const docExamples = `  fnctl doc --image set-namespace:v0.4.5
+const docExamples = `  fnctl doc --image set-namespace:v0.4.5 --local
   fnctl doc --exec "go run ./my-function"`
 
 // containerRuntimes lists the container runtimes that kpt supports.
 var containerRuntimes = []string{"docker", "podman", "nerdctl"}
 
+type docCommand struct {
+	env            Environment
+	image, program string
+	functions      functionFlags
+	gateway        gatewayFlags
+}
+
 func newDoc(env Environment) *cobra.Command {
-	var image, program string
-	var functions functionFlags
+	c := &docCommand{env: env, gateway: gatewayFlags{help: true, phases: isTerminal(env.Stderr)}}
 	cmd := &cobra.Command{
 		Use:     "doc --image IMAGE",
 		Short:   "Show the help of a function",
@@ -40,48 +47,85 @@ func newDoc(env Environment) *cobra.Command {
 		Example: docExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			command, err := docCommand(env, image, program, functions.prefix)
-			if err != nil {
+			if err := c.check(cmd.Flags()); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
-			return showDoc(cmd.Context(), env, command)
+			return c.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVarP(&image, "image", "i", "", "the function's image")
-	cmd.Flags().StringVar(&program, "exec", "", "the function's program, instead of an image")
-	functions.register(cmd.Flags(), env)
+	cmd.Flags().StringVarP(&c.image, "image", "i", "", "the function's image")
+	cmd.Flags().StringVar(&c.program, "exec", "", "the function's program, instead of an image")
+	c.functions.register(cmd.Flags(), env)
+	c.gateway.registerLocal(cmd.Flags())
 	_ = cmd.RegisterFlagCompletionFunc("image", completeImages)
 	return cmd
 }
 
-// docCommand returns the command line that prints the help of a function: of an image, or of a program.
-func docCommand(env Environment, image, program, prefix string) ([]string, error) {
-	runtime := cmp.Or(strings.ToLower(env.ContainerRuntime), containerRuntimes[0])
-	switch {
-	case (image == "") == (program == ""):
-		return nil, errors.New("needs --image or --exec")
-	case program != "":
-		command, err := shlex.Split(program)
-		if err != nil || len(command) == 0 {
-			return nil, fmt.Errorf("cannot run --exec %q: it is not a command", program)
-		}
-		return append(command, "--help"), nil
-	case !slices.Contains(containerRuntimes, runtime):
-		return nil, fmt.Errorf("takes %s for KPT_FN_RUNTIME, got %q", strings.Join(containerRuntimes, ", "), runtime)
+func (c *docCommand) check(flags *pflag.FlagSet) error {
+	switch runtime := strings.ToLower(c.env.ContainerRuntime); {
+	case (c.image == "") == (c.program == ""):
+		return errors.New("needs --image or --exec")
+	case c.program == "" && !c.gateway.local && runtime != "" && !slices.Contains(containerRuntimes, runtime):
+		return fmt.Errorf("takes %s for KPT_FN_RUNTIME, got %q", strings.Join(containerRuntimes, ", "), runtime)
 	}
-	image = pipeline.Options{ImagePrefix: prefix}.FullName(image)
-	return []string{runtime, "run", "--rm", kptfile.ImageName(image, ""), "--help"}, nil
+	return c.gateway.check(flags)
 }
 
-func showDoc(ctx context.Context, env Environment, command []string) error {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	var out, log bytes.Buffer
-	cmd.Env = env.Environ
-	cmd.Stdout = &out
-	cmd.Stderr = &log
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(log.String()))
+// noInput is the input of a function that shows its help.
+var noInput = []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
+
+func (c *docCommand) run(ctx context.Context) (err error) {
+	evaluator, err := c.open(ctx)
+	if err != nil {
+		return err
 	}
-	env.outPrinter().Line("%s", ui.Printable(out.String()))
+	defer func() { err = errors.Join(err, evaluator.close()) }()
+	req := pipeline.Request{
+		Image: pipeline.Options{ImagePrefix: c.functions.prefix}.FullName(c.image), ResourceList: noInput,
+	}
+	if c.program != "" {
+		req.Exec = c.program + " --help"
+	}
+	name := cmp.Or(req.Exec, req.Image)
+	req.Waiting = func(what string) { c.env.replaceLine(name + ": " + what) }
+	resp, err := evaluator.Evaluate(ctx, req)
+	c.env.replaceLine("")
+	if _, ok := errors.AsType[*client.FunctionError](err); ok {
+		call := pipeline.Call{Function: kptfile.Function{Image: req.Image, Exec: req.Exec}}
+		c.env.progress().Finished(call, pipeline.Outcome{Err: err})
+		return &codedError{exitCode(err), name + " failed instead of showing its help"}
+	}
+	if err != nil {
+		return err
+	}
+	return c.show(ctx, name, resp)
+}
+
+// open returns an evaluator that calls the function with --help.
+func (c *docCommand) open(ctx context.Context) (*evaluator, error) {
+	if c.gateway.local && c.program == "" {
+		return c.gateway.open(ctx, c.env, c.env.progress())
+	}
+	e := &evaluator{
+		Evaluator: local.Evaluator{Environment: c.env.Environ, MaxOutputBytes: localMaxMessageBytes},
+		close:     func() error { return nil },
+	}
+	if c.program != "" {
+		return e, nil
+	}
+	names := containerRuntimes
+	if c.env.ContainerRuntime != "" {
+		names = []string{strings.ToLower(c.env.ContainerRuntime)}
+	}
+	return e, c.gateway.useContainers(e, c.env, names, c.env.progress())
+}
+
+// show prints the help that a function wrote to standard output or, as some functions do, to standard error.
+func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
+	help := strings.TrimSpace(cmp.Or(string(resp.ResourceList), string(resp.Log)))
+	if _, err := resourcelist.Parse(ctx, resp.ResourceList); err == nil || help == "" {
+		return &codedError{exitFunction, name + " has no help: it does not know --help"}
+	}
+	c.env.outPrinter().Line("%s", ui.Printable(help))
 	return nil
 }

@@ -43,6 +43,8 @@ type gatewayFlags struct {
 	cluster         clusterFlags
 	// environment contains variables of functions in addition to their usual environment, as KEY=VALUE.
 	environment []string
+	// help is true if functions are called with the argument --help, to show their help.
+	help bool
 }
 
 // registerAddress adds the flags that select the gateway, also for commands that run no function.
@@ -54,14 +56,19 @@ func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 
 func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	f.registerAddress(flags, env)
-	flags.BoolVar(&f.local, "local", false, "run functions on this machine, in sandboxes, without a function runner")
-	flags.BoolVar(&f.offline, "offline", false, "with --local: use images that were pulled before, and call no registry")
+	f.registerLocal(flags)
 	flags.BoolVar(&f.cache, "cache", false, "with --local: keep on disk what functions return, and run none again whose "+
 		"image and input are the same; for functions whose output depends on nothing else")
 	f.registerLimits(flags)
 	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr),
 		"show what functions wait for, such as their pod; by default on terminals")
 	flags.BoolVar(&f.trace, "trace", false, "show where the time of each evaluation went, as a tree of spans")
+}
+
+// registerLocal adds the flags that make functions run on this machine.
+func (f *gatewayFlags) registerLocal(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.local, "local", false, "run functions on this machine, in sandboxes, without a function runner")
+	flags.BoolVar(&f.offline, "offline", false, "with --local: use images that were pulled before, and call no registry")
 }
 
 // registerLimits adds the flags that limit the time and the size of an evaluation.
@@ -159,6 +166,7 @@ func (f *gatewayFlags) connect(ctx context.Context, env Environment, progress *u
 	}
 	images, err := runner.Start(ctx, runner.Config{
 		Offline: f.offline, MaxMessageBytes: f.maxMessage(localMaxMessageBytes), Environment: f.environment,
+		Help: f.help,
 	})
 	if err != nil {
 		return nil, nil, err

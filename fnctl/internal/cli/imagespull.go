@@ -97,18 +97,13 @@ func (c *pullCommand) listImages(dir string) (images []pipeline.ImageTag, err er
 
 // pullImage pulls an image and shows the progress on terminals.
 func (c *pullCommand) pullImage(ctx context.Context, images runner.Images, image pipeline.ImageTag) error {
-	out := c.env.errPrinter()
-	live := isTerminal(c.env.Stderr)
-	width := terminalWidth(c.env.Stderr)
 	show := func(line string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if live && len(line) < width {
-			out.Replace(line)
-		}
+		c.env.replaceLine(line)
 	}
 	name, err := images.Pull(ctx, image.Image, image.Tag, func(phase string) {
-		show(ui.OneLine(image.Image + ": " + phase))
+		show(image.Image + ": " + phase)
 	})
 	show("")
 	if err != nil {
@@ -116,6 +111,6 @@ func (c *pullCommand) pullImage(ctx context.Context, images runner.Images, image
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out.Line("%s is here", ui.OneLine(name))
+	c.env.errPrinter().Line("%s is here", ui.OneLine(name))
 	return nil
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -44,12 +45,16 @@ func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []stri
 		return errors.New("takes --trace and --cache with a function runner or sandboxes, not with containers")
 	}
 	containers, err := local.FindContainers(names...)
-	if err != nil {
-		return err
+	switch {
+	case err != nil && !f.local: // fnctl doc
+		return fmt.Errorf("%w, or use --local", err)
+	case err != nil:
+		return fmt.Errorf("%w, or give the address of a function runner with --address or FNCTL_ADDRESS", err)
 	}
 	containers.Evaluator = e.Evaluator
 	containers.Offline = f.offline
 	containers.Variables = f.environment
+	containers.Help = f.help
 	containers.Network = env.checkNetwork
 	e.Images = containers
 	e.close = func() error { return nil }

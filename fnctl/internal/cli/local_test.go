@@ -26,6 +26,8 @@ func TestLocal(t *testing.T) {
 	private.Push(t, "fn/echo:v1.1.0", "echo")
 	open.Push(t, "fn/exit:v1", "exit1")
 	open.Push(t, "fn/env:v1", "env")
+	open.Push(t, "fn/help:v1", "help=stdout")
+	open.Push(t, "fn/usage:v1", "help=stderr")
 	settings := t.TempDir()
 	login := base64.StdEncoding.EncodeToString([]byte(localrunnertest.User + ":" + localrunnertest.Password))
 	for name, content := range map[string]string{

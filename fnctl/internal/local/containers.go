@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
@@ -35,6 +34,8 @@ type Containers struct {
 	Offline bool
 	// Variables are added to the environment of functions, as KEY=VALUE.
 	Variables []string
+	// Help is true if functions are called with the argument --help.
+	Help bool
 	// Network returns an error if an image's function must not use the network. A nil Network permits none.
 	Network func(image string) error
 }
@@ -53,8 +54,7 @@ func FindContainers(names ...string) (*Containers, error) {
 		}
 		return &Containers{Runtime: name, Program: path}, nil
 	}
-	return nil, fmt.Errorf("functions cannot run on this machine: install %s, or give the address of a function runner "+
-		"with --address or FNCTL_ADDRESS", strings.Join(names, ", "))
+	return nil, fmt.Errorf("functions cannot run on this machine: install %s", strings.Join(names, ", "))
 }
 
 // exitNotRun is the exit code of a container runtime that could not start the container. The codes 126 and 127 mean
@@ -103,5 +103,9 @@ func (c *Containers) runArguments(image string) []string {
 	for _, variable := range c.Variables {
 		args = append(args, "-e", variable)
 	}
-	return slices.Concat(args, []string{image})
+	args = append(args, image)
+	if c.Help {
+		args = append(args, "--help")
+	}
+	return args
 }

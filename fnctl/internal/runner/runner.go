@@ -18,6 +18,8 @@ type Config struct {
 	MaxMessageBytes int
 	// Environment contains variables of functions in addition to the environment of their images, as KEY=value.
 	Environment []string
+	// Help makes the runner call functions with the argument --help, and return the text that they write.
+	Help bool
 }
 
 // Runner is a function runner in this process.

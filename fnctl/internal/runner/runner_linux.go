@@ -21,7 +21,7 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 		return nil, err
 	}
 	r, err := localrunner.Start(ctx, localrunner.Config{
-		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment,
+		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment, Help: cfg.Help,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("functions cannot run on this machine: %w", err)

@@ -38,6 +38,9 @@ type Config struct {
 	Offline bool
 	// Environment contains variables for all functions, as KEY=value, in addition to the environment of their images.
 	Environment []string
+	// Help is true if the runner calls functions with the argument --help. It then returns the text that they write,
+	// which need not be a ResourceList.
+	Help bool
 }
 
 const (
@@ -67,8 +70,9 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	}
 	// Listen on no ports, even if the environment contains the port settings of a server.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
+	cfg.Gateway.Sandbox.AnyOutput = cfg.Help
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
-		Sandboxes: sandboxes, ImageResolver: extendedImages{images, cfg.Environment}, Images: images,
+		Sandboxes: sandboxes, ImageResolver: extendedImages{images, cfg}, Images: images,
 	}, frame)
 	if err != nil {
 		return nil, errors.Join(err, images.Close(), sandboxes.Close())
@@ -98,10 +102,11 @@ func (r *Runner) Close() error {
 	return errors.Join(<-r.ended, r.images.Close())
 }
 
-// extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image.
+// extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image, and --help to
+// its command if [Config.Help] is true.
 type extendedImages struct {
 	*Images
-	environment []string
+	cfg Config
 }
 
 // ResolveImage implements the interface by which the gateway resolves image names.
@@ -109,10 +114,13 @@ func (e extendedImages) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
 	resolved, err := e.Images.ResolveImage(ctx, req)
-	if err != nil || len(e.environment) == 0 {
+	if err != nil || (len(e.cfg.Environment) == 0 && !e.cfg.Help) {
 		return resolved, err
 	}
 	resolved = proto.CloneOf(resolved) // the resolver caches it
-	resolved.Env = append(resolved.Env, e.environment...)
+	resolved.Env = append(resolved.Env, e.cfg.Environment...)
+	if e.cfg.Help && len(resolved.GetCommand()) > 0 {
+		resolved.Command = append(resolved.Command, "--help")
+	}
 	return resolved, nil
 }

@@ -30,6 +30,8 @@ type SandboxConfig struct {
 	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the number of processes of a sandbox.
 	// If this program runs as root, all bubblewrap sandboxes of a function share the limit MaxProcesses.
 	MaxMemoryBytes, MaxProcesses int64
+	// AnyOutput is true if functions may write any text instead of a ResourceList, such as their help.
+	AnyOutput bool
 }
 
 // SandboxLaunchers lists the valid values of the setting FNR_SANDBOX, for error messages and help texts.
@@ -76,6 +78,7 @@ func newSandbox(cfg Config, services Services, frame servermain.Frame) (*sandbox
 				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes,
 			},
 			MaxMessageBytes: cfg.MaxMessageBytes,
+			AnyOutput:       cfg.Sandbox.AnyOutput,
 			PreforkTotal:    cmp.Or(cfg.Exec.PreforkTotal, defaultPreforkTotal),
 			Telemetry:       frame.Telemetry,
 		},

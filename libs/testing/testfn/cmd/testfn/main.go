@@ -26,6 +26,7 @@ var behaviours = map[string]behaviour{
 	"echo":          echo,           // writes its input
 	"empty":         empty,          // exits 0 without output
 	"env":           env,            // writes its environment as results
+	"help":          help,           // shows its help on VALUE (stdout or stderr) if called with --help, else echoes
 	"warn":          warn,           // exits 0 with a result of severity error
 	"exit1":         exit1,          // fails with results and a log
 	"exit1-silent":  exit1Silent,    // fails without reading or writing anything

@@ -51,6 +51,14 @@ func echo(string) int {
 	return 0
 }
 
+func help(stream string) int {
+	if os.Args[len(os.Args)-1] != "--help" {
+		return echo("")
+	}
+	writeText(map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr}[stream], "Usage: the help of testfn\n")
+	return 0
+}
+
 func empty(string) int        { return writeReply("", "", 0) }
 func warn(string) int         { return writeReply(results, "one resource is invalid\n", 0) }
 func exit1(string) int        { return writeReply(results, "failed: one resource is invalid\n", 1) }
