@@ -42,26 +42,13 @@ func (c *Config) functionConfigs(
 		DefaultImagePrefix: c.DefaultImagePrefix, Secrets: c.Issuer.secrets(), Log: log,
 		Changed: func(s *functionconfig.Set) {
 			configure(s)
-			board.Put(localBinaries(s))
+			board.Put(s.Binaries)
 		},
 	})
 	resources, err := kube.NewPorchResources(kube.PorchResourcesConfig{
 		Client: client, Dynamic: dynamic, Discover: discover, Namespace: c.Namespace, Telemetry: frame.Telemetry,
 	}, configs, templates, use)
 	return porchFollower{resources, board}, err
-}
-
-// localBinaries returns the local binaries of FunctionConfigs in the form in which gateways receive them.
-func localBinaries(s *functionconfig.Set) []binaries.Binary {
-	all := make([]binaries.Binary, 0, len(s.Binaries))
-	for _, m := range s.Binaries {
-		b := binaries.Binary{Config: m.Config, Path: m.Path, Prefork: m.Prefork, Images: make([]string, 0, len(m.Images))}
-		for _, image := range m.Images {
-			b.Images = append(b.Images, image.String())
-		}
-		all = append(all, b)
-	}
-	return all
 }
 
 // binaryService returns the RPC service by which gateways receive the local binaries of FunctionConfigs.

@@ -381,7 +381,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for _, m := range set.Binaries {
 			for _, image := range m.Images {
-				if !strings.HasSuffix(image.Repository, "/"+c.Image) {
+				if !strings.Contains(image, "/"+c.Image+":") {
 					t.Errorf("%s is not an image of %q", image, c.Image)
 				}
 			}

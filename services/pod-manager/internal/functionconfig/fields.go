@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
-	kjson "sigs.k8s.io/json"
-
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 type problems []string
@@ -155,18 +153,13 @@ func (o object) decode(field string, target any, wanted string) bool {
 	if !o.has(field) {
 		return false
 	}
-	content, err := json.Marshal(o.fields[field])
+	unknown, err := podspec.Convert(o.fields[field], target)
 	if err != nil {
-		o.addInvalid(field, nil, wanted)
+		o.problems.add("%s must be %s: %v", o.pathOf(field), wanted, err)
 		return false
 	}
-	strict, err := kjson.UnmarshalStrict(content, target)
-	if err != nil {
-		o.problems.add("%s must be %s: %s", o.pathOf(field), wanted, strings.TrimPrefix(err.Error(), "json: "))
-		return false
-	}
-	for _, problem := range strict {
+	for _, problem := range unknown {
 		o.problems.add("%s: %v", o.pathOf(field), problem)
 	}
-	return len(strict) == 0
+	return len(unknown) == 0
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
 // maxImages is the maximum number of images that all FunctionConfigs together may configure. Images of binaries and
@@ -19,8 +19,9 @@ const maxImages = 100_000
 
 // Set contains the local binaries and the settings for pods from all FunctionConfigs together. It is immutable.
 type Set struct {
-	// Binaries contains the local binaries. Binaries from older FunctionConfigs come first.
-	Binaries []Mapping
+	// Binaries contains the local binaries. Binaries from older FunctionConfigs come first. The tag of an image may be
+	// a version constraint.
+	Binaries []binaries.Binary
 	// pods contains the settings for pods. The key is "repository:tag" for settings of a single tag, and only the
 	// repository for settings of all tags.
 	pods map[string]*Function
@@ -40,20 +41,10 @@ type tagRange struct {
 	function *Function
 }
 
-// Mapping maps images to a local binary.
-type Mapping struct {
-	Config string
-	Binary
-	// Images contains canonical image names. The tag of a name may be a version constraint.
-	Images []imagename.Name
-}
-
 // Function contains the settings for the pods of an image.
 type Function struct {
-	Settings cacheconfig.Entry
-	MinPods  int
-	tagged   bool // true if the settings list tags, false if they apply to all tags
-	config   string
+	*Pod
+	config string // name of the FunctionConfig
 }
 
 // Compile combines FunctionConfigs into a Set. If two objects configure the same image, the older object wins, and
@@ -67,12 +58,12 @@ func Compile(configs []*Config, defaultPrefix string) *Set {
 	byAge := slices.SortedFunc(slices.Values(configs), func(a, b *Config) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 	})
-	binaries := map[string]string{}
+	taken := map[string]string{} // names of the objects by the images of their binaries
 	for _, c := range byAge {
 		found := problems(slices.Clone(c.Problems))
 		repositories := c.repositories(defaultPrefix)
 		if c.Binary != nil {
-			s.addBinary(c, repositories, binaries, &found)
+			s.addBinary(c, repositories, taken, &found)
 		}
 		if c.Pod != nil {
 			s.addPod(c, repositories, &found)
@@ -99,7 +90,7 @@ func (c *Config) repositories(defaultPrefix string) []string {
 // addBinary adds the local binary of the object c. taken contains the images that already have a binary, and the
 // names of the objects that configured it.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
-	m := Mapping{Config: c.Name, Binary: *c.Binary}
+	b := binaries.Binary{Config: c.Name, Path: c.Binary.Path, Prefork: c.Binary.Prefork}
 	for _, repository := range repositories {
 		for _, tag := range c.Binary.Tags {
 			name := imagename.Name{Repository: repository, Tag: tag}
@@ -112,18 +103,16 @@ func (s *Set) addBinary(c *Config, repositories []string, taken map[string]strin
 				continue
 			}
 			taken[name.Key()] = c.Name
-			m.Images = append(m.Images, name)
+			b.Images = append(b.Images, name.String())
 		}
 	}
-	if len(m.Images) > 0 {
-		s.Binaries = append(s.Binaries, m)
+	if len(b.Images) > 0 {
+		s.Binaries = append(s.Binaries, b)
 	}
 }
 
 func (s *Set) addPod(c *Config, repositories []string, found *problems) {
-	f := &Function{
-		Settings: c.Pod.Settings, MinPods: c.Pod.MinPods, config: c.Name, tagged: len(c.Pod.Tags) > 0,
-	}
+	f := &Function{c.Pod, c.Name}
 	for _, repository := range repositories {
 		if len(c.Pod.Tags) == 0 {
 			if owner := s.tagged[repository]; owner != nil {
@@ -239,7 +228,7 @@ func (s *Set) MinPods() map[string]int {
 		return kept
 	}
 	for image, f := range s.pods {
-		if f.tagged {
+		if len(f.Tags) > 0 {
 			kept[image] = f.MinPods
 		}
 	}

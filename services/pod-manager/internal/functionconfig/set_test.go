@@ -183,7 +183,7 @@ func TestVersionConstraints(t *testing.T) {
 		t.Errorf("two objects have one constraint, and the younger one's problems are %q", problems)
 	}
 	b := compiled(t, [2]string{"b", "{image: fn, binaryExecutor: {tags: ['~0.4', v0.3.0], path: fn}}"}).Binaries
-	if len(b) != 1 || len(b[0].Images) != 2 || b[0].Images[1].String() != prefix+"/fn:~0.4" {
+	if len(b) != 1 || len(b[0].Images) != 2 || b[0].Images[1] != prefix+"/fn:~0.4" {
 		t.Errorf("binaries are %+v", b)
 	}
 }

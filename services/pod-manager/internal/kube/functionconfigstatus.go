@@ -80,7 +80,7 @@ func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	return truncate(statusMark+strings.Join(problems, "; "), maxStatusError)
+	return excerpt.Middle(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
 // patchFor returns the patch that gives a FunctionConfig object this status. It returns nil if the object has the
@@ -239,14 +239,4 @@ func (w statusWriter) patch(ctx context.Context, name string, change map[string]
 	_, err = w.objects.Patch(ctx, name, types.MergePatchType, content,
 		metav1.PatchOptions{FieldManager: podspec.FieldManager}, subresource...)
 	return err
-}
-
-// truncate shortens a text to at most limit bytes, including an ellipsis.
-func truncate(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const sign = "…"
-	start, _ := excerpt.Start(text, limit-len(sign))
-	return start + sign
 }

@@ -39,16 +39,16 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 // scanGarbage queues the deletion of each Service without a pod, and the creation of each Service that a pod lacks.
 func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
-	found := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
+	podless, withoutService := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
 		toTyped[*corev1.Service](c.services.GetStore().List()))
 	// Such a Service has no function and thus no owner. Its name determines the replica that deletes it.
-	for _, service := range found.podlessServices {
+	for _, service := range podless {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
 	if c.config.PodIP {
 		return
 	}
-	for _, pod := range found.withoutService {
+	for _, pod := range withoutService {
 		c.createMissingService(pod)
 	}
 }
@@ -112,12 +112,6 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 	})
 }
 
-// garbage contains the results of a scan: Services without a pod, and pods without a Service.
-type garbage struct {
-	podlessServices []*corev1.Service // to delete
-	withoutService  []*corev1.Pod     // pods of this program that need a Service
-}
-
 // Pods and Services are created concurrently, and informers receive them one after another. So a pod or Service
 // without its counterpart is garbage only if it has reached a minimum age.
 const (
@@ -129,9 +123,11 @@ const (
 	minPodAge = 5 * time.Second
 )
 
-// findGarbage returns the Services without a pod and the pods without a Service among the informers' objects.
-func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
-	var found garbage
+// findGarbage returns the Services without a pod, which must be deleted, and this program's pods without a Service,
+// which need one, among the informers' objects.
+func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) (
+	podless []*corev1.Service, withoutService []*corev1.Pod,
+) {
 	hasService := make(map[string]bool, len(services))
 	for _, s := range services {
 		hasService[s.Name] = true
@@ -142,16 +138,16 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 		hasPod[id] = true
 		o, ours := podspec.Identify(pod)
 		if ours && pod.DeletionTimestamp == nil && !hasService[id] && now.Sub(o.Created) >= minPodAge {
-			found.withoutService = append(found.withoutService, pod)
+			withoutService = append(withoutService, pod)
 		}
 	}
 	for _, s := range services {
 		oldEnough := s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= minServiceAge
 		if oldEnough && isPodService(s) && !hasPod[s.Name] {
-			found.podlessServices = append(found.podlessServices, s)
+			podless = append(podless, s)
 		}
 	}
-	return found
+	return podless, withoutService
 }
 
 // isPodService reports whether this program or Porch's function runner created the Service s for a single pod. Such a

@@ -111,8 +111,8 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			todo := findGarbage(today, tc.pods, tc.services)
-			got := names{namesOf(todo.podlessServices), namesOf(todo.withoutService)}
+			podless, withoutService := findGarbage(today, tc.pods, tc.services)
+			got := names{namesOf(podless), namesOf(withoutService)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

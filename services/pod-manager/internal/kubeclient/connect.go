@@ -57,7 +57,7 @@ func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, er
 	config.UserAgent = "krm-function-runner"
 	config.Wrap(clock.Listen)
 	config.Wrap(toleratingWarmUp)
-	config.WarningHandlerWithContext = newWarnings(log)
+	config.WarningHandlerWithContext = &warnings{log: log, seen: make(map[string]struct{})}
 	return config, nil
 }
 
@@ -106,10 +106,6 @@ type warnings struct {
 
 	mu   sync.Mutex
 	seen map[string]struct{}
-}
-
-func newWarnings(log *slog.Logger) *warnings {
-	return &warnings{log: log, seen: make(map[string]struct{})}
 }
 
 // HandleWarningHeaderWithContext logs a warning with code 299, the code of Kubernetes. HTTP caches use other codes.

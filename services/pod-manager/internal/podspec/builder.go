@@ -54,8 +54,10 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	b.completeFunction(pod, r)
 	selectArchitecture(&pod.Spec, r.Function.Architecture)
 	spreadPods(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
-	if b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret) {
-		addPullSecret(&pod.Spec, corev1.LocalObjectReference{Name: b.PullSecret})
+	secret := corev1.LocalObjectReference{Name: b.PullSecret}
+	wanted := b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret)
+	if wanted && !slices.Contains(pod.Spec.ImagePullSecrets, secret) { // the template may name it already
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, secret)
 	}
 	return pod
 }
@@ -85,13 +87,6 @@ func spreadPods(pod *corev1.Pod, pool string) {
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPool: pool}},
 	}}
-}
-
-// addPullSecret adds a pull secret, unless the template already names it.
-func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
-	if !slices.Contains(spec.ImagePullSecrets, secret) {
-		spec.ImagePullSecrets = append(spec.ImagePullSecrets, secret)
-	}
 }
 
 // SettingsVersion returns a hash of the template with its defaults, the builder's settings and the function's own

@@ -35,18 +35,27 @@ func readYAML(key, text, kind string) (raw map[string]any, warnings []string, er
 // decodeObject converts raw, a v1 object as a map, into a Go type such as corev1.Pod. Unknown fields cause warnings
 // instead of an error, because the example in Porch's documentation contains an unknown field.
 func decodeObject(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
-	content, err := json.Marshal(raw)
+	unknown, err := Convert(raw, object)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, fmt.Errorf("%s: it is not a v1 %s: %w", key, kind, err)
 	}
-	strict, err := kjson.UnmarshalStrict(content, object)
-	if err != nil {
-		return nil, fmt.Errorf("%s: it is not a v1 %s: %s", key, kind, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	for _, problem := range strict {
+	for _, problem := range unknown {
 		warnings = append(warnings, fmt.Sprintf("%s: %v is ignored%s", key, problem, misplacedFieldAdvice(problem)))
 	}
 	return warnings, nil
+}
+
+// Convert converts a JSON value, such as a map, into a Kubernetes type. It returns an error for each unknown field.
+func Convert(value, object any) (unknown []error, err error) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	unknown, err = kjson.UnmarshalStrict(content, object)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return unknown, nil
 }
 
 // valueOf returns a top-level field as text. It is empty if the field is missing.

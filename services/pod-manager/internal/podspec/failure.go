@@ -111,12 +111,9 @@ func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *pool.Problem {
 
 // isSidecar reports whether an init container runs next to the other containers and is always restarted.
 func isSidecar(pod *corev1.Pod, name string) bool {
-	for _, c := range pod.Spec.InitContainers {
-		if c.Name == name {
-			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // startup is the time after a container's start in which an exit counts as a failed start. This is a permanent
@@ -190,9 +187,6 @@ func joinTexts(head, tail string) string {
 }
 
 func oneLine(text string) string {
-	if !strings.ContainsAny(text, "\r\n") {
-		return strings.TrimSpace(text)
-	}
 	var lines []string
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -202,37 +196,25 @@ func oneLine(text string) string {
 	return strings.Join(lines, " ")
 }
 
-// remedy describes how a waiting container can start: by itself, or after a user has changed something.
-type remedy int
+// startingReasons contains the reasons of waiting containers that will start without any change by a user.
+var startingReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-const (
-	// byItself means that the container will start without any change by a user.
-	byItself remedy = iota + 1
-	// change means that a user must change something, unless the kubelet's message contains a transient cause.
-	change
-	// always means that a user must change something, regardless of the kubelet's message.
-	always
-)
+// failureReasons contains the reasons of waiting containers for which a user must change something. The value is
+// false if the cause may be transient, according to the kubelet's message. All other reasons count as transient.
+var failureReasons = map[string]bool{
+	"ErrImagePull":              false,
+	"ImagePullBackOff":          false,
+	"ImageInspectError":         false,
+	"ErrImageNeverPull":         true,
+	"InvalidImageName":          true,
+	"SignatureValidationFailed": true,
 
-// remedies contains the remedy for each reason of a waiting container. All other reasons count as transient.
-var remedies = map[string]remedy{
-	"":                  byItself,
-	"ContainerCreating": byItself,
-	"PodInitializing":   byItself,
-
-	"ErrImagePull":              change,
-	"ImagePullBackOff":          change,
-	"ImageInspectError":         change,
-	"ErrImageNeverPull":         always,
-	"InvalidImageName":          always,
-	"SignatureValidationFailed": always,
-
-	"CreateContainerConfigError": change,
-	"CreateContainerError":       change,
-	"RunContainerError":          change,
-	"PreCreateHookError":         change,
-	"PreStartHookError":          change,
-	"PostStartHookError":         change,
+	"CreateContainerConfigError": false,
+	"CreateContainerError":       false,
+	"RunContainerError":          false,
+	"PreCreateHookError":         false,
+	"PreStartHookError":          false,
+	"PostStartHookError":         false,
 }
 
 // crashLoop is the reason in the status of a container that exited repeatedly and waits for its restart.
@@ -241,22 +223,18 @@ const crashLoop = "CrashLoopBackOff"
 // waitingProblem returns the problem of a waiting container. It is nil if the container will start by itself.
 func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
-	if w.Reason == crashLoop {
+	switch {
+	case w.Reason == crashLoop:
 		return crashProblem(kind, s)
+	case slices.Contains(startingReasons, w.Reason):
+		return nil
 	}
 	message := w.Message
 	if t := s.LastTerminationState.Terminated; t != nil && message == "" {
 		message = t.Message // the message of the previous exit explains the delay
 	}
-	permanent := false
-	switch remedies[w.Reason] {
-	case byItself:
-		return nil
-	case change:
-		permanent = !isTransient(message)
-	case always:
-		permanent = true
-	}
+	always, listed := failureReasons[w.Reason]
+	permanent := always || (listed && !isTransient(message))
 	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
 }
 
@@ -288,10 +266,5 @@ var passingCauses = []string{
 // isTransient reports whether a message of a kubelet or container runtime describes a transient failure.
 func isTransient(message string) bool {
 	message = strings.ToLower(message)
-	for _, cause := range passingCauses {
-		if strings.Contains(message, cause) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(passingCauses, func(cause string) bool { return strings.Contains(message, cause) })
 }

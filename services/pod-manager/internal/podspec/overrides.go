@@ -46,11 +46,12 @@ func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 }
 
 func (o *ContainerOverrides) applyTo(c *corev1.Container) {
+	own := (&corev1.Container{Env: o.Env, EnvFrom: o.EnvFrom}).DeepCopy()
 	if o.Env != nil {
-		c.Env = cloneList(o.Env, (*corev1.EnvVar).DeepCopy)
+		c.Env = own.Env
 	}
 	if o.EnvFrom != nil {
-		c.EnvFrom = cloneList(o.EnvFrom, (*corev1.EnvFromSource).DeepCopy)
+		c.EnvFrom = own.EnvFrom
 	}
 	if o.Requests == nil && o.Limits == nil {
 		return
@@ -62,14 +63,6 @@ func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 		c.Resources.Limits = nil
 	}
 	c.Resources = overlayResources(c.Resources, corev1.ResourceRequirements{Requests: o.Requests, Limits: o.Limits})
-}
-
-func cloneList[T any](all []T, deepCopy func(*T) *T) []T {
-	out := make([]T, 0, len(all))
-	for i := range all {
-		out = append(out, *deepCopy(&all[i]))
-	}
-	return out
 }
 
 // CheckResources returns an error for each negative amount and for each request above its limit, because Kubernetes

@@ -57,10 +57,8 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 }
 
 func functionImage(pod *corev1.Pod) string {
-	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; c.Name == ContainerName {
-			return c.Image
-		}
+	if i := functionIndex(pod); i >= 0 {
+		return pod.Spec.Containers[i].Image
 	}
 	return ""
 }

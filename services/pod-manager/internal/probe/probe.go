@@ -142,52 +142,38 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	asking, cancel := context.WithTimeout(ctx, length)
 	err := p.ask(asking, a)
 	cancel()
-	stopped := ctx.Err() != nil
-	switch p.finishTurn(current, stopped, err == nil || a.Timeout > 0) {
-	case unwanted:
-		return
-	case unanswered:
-		p.report(pool.Unanswered{Name: a.Name, UID: a.UID, Question: a.Question})
-		return
-	case answered:
+	if event := p.finishTurn(current, ctx.Err() != nil, err); event != nil {
+		p.report(event)
 	}
-	unhealthy := ""
-	if err != nil {
-		unhealthy = err.Error()
-	}
-	p.report(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question, Unhealthy: unhealthy})
 }
 
-// result is the event that the prober reports after a probe has run once.
-type result int
-
-const (
-	unwanted   result = iota // no event
-	unanswered               // [pool.Unanswered], after the first turn only
-	answered
-)
-
-// finishTurn updates the prober after a probe has run once, and returns the result to report. stopped is true if
-// the probe was cancelled. over is true if it is complete. Otherwise the probe is queued to run again.
-func (p *Prober) finishTurn(former *probe, stopped, over bool) result {
+// finishTurn updates the prober after a probe has run once, and returns the event to report, or nil. stopped is true
+// if the probe was cancelled. err is the last error of the probe. If the probe is not complete, it is queued to run
+// again. [pool.Unanswered] is reported after its first turn only.
+func (p *Prober) finishTurn(former *probe, stopped bool, err error) pool.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running--
 	p.wakeUp()
 	former.ended()
 	former.ended = nil
+	a := former.action
 	switch {
 	case stopped, former.over:
-		return unwanted
-	case over:
+		return nil
+	case err == nil || a.Timeout > 0:
 		former.over = true
-		delete(p.current, former.action.Name)
-		return answered
+		delete(p.current, a.Name)
+		probed := pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question}
+		if err != nil {
+			probed.Unhealthy = err.Error()
+		}
+		return probed
 	}
 	former.turns++
 	p.queue.addTried(former)
 	if former.turns > 1 {
-		return unwanted
+		return nil
 	}
-	return unanswered
+	return pool.Unanswered{Name: a.Name, UID: a.UID, Question: a.Question}
 }

@@ -2,6 +2,8 @@
 
 package probe
 
+import "slices"
+
 // queue contains the probes that wait for a turn, in which they run for a limited time. Fresh probes had no turn
 // yet, and tried probes had a turn without success. Turns alternate between the newest fresh probe, the oldest
 // fresh probe and the oldest tried probe, so that new pods do not wait behind thousands of silent pods, and silent
@@ -47,19 +49,9 @@ func (q *queue) removeNext() (next *probe) {
 // majority, so that they do not fill the memory.
 func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
-		q.fresh = liveProbes(q.fresh)
-		q.tried = liveProbes(q.tried)
+		cancelled := func(p *probe) bool { return p.over }
+		q.fresh = slices.DeleteFunc(q.fresh, cancelled)
+		q.tried = slices.DeleteFunc(q.tried, cancelled)
 		q.over = 0
 	}
-}
-
-// liveProbes returns the probes that are not cancelled.
-func liveProbes(probes []*probe) []*probe {
-	var kept []*probe
-	for _, p := range probes {
-		if !p.over {
-			kept = append(kept, p)
-		}
-	}
-	return kept
 }
