@@ -12,9 +12,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/imagestore"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/resolver"
 )
 
 // Local resolves image names and stores the files of images on disk. It also stores the digest to which each name
@@ -152,7 +152,11 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 	if err != nil {
 		return nil, err
 	}
-	name, err := l.selectTag(names, req)
+	list := func(repository string) ([]string, error) { return tagsOf(names, repository), nil }
+	unsatisfied := func(repository, constraint string, _ []string) error {
+		return l.missingImage(repository + " with a tag that satisfies " + constraint)
+	}
+	name, err := resolver.SelectImage(req, l.prefix, list, unsatisfied)
 	if err != nil {
 		return nil, err
 	}
@@ -168,25 +172,6 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 		Reference: reference, Digest: found.Digest, IndexDigest: found.IndexDigest,
 		Command: found.Command, Env: found.Env, WorkingDir: found.WorkingDir, User: found.User,
 	}, nil
-}
-
-func (l *Local) selectTag(names []imagestore.Name, req *imageresolverv1.ResolveImageRequest) (imagename.Name, error) {
-	name, err := imagename.Parse(req.GetImage(), l.prefix)
-	if err != nil {
-		return imagename.Name{}, err
-	}
-	constraint, err := tagconstraint.Parse(req.GetTagConstraint())
-	if err != nil || constraint.IsZero() {
-		return name, err
-	}
-	if tag, ok := constraint.Exact(); ok {
-		return name.WithTag(tag)
-	}
-	tag, ok := constraint.Highest(tagsOf(names, name.Repository))
-	if !ok {
-		return imagename.Name{}, l.missingImage(name.Repository + " with a tag that satisfies " + constraint.String())
-	}
-	return name.WithTag(tag)
 }
 
 // leadsTo reports whether a stored image name matches the requested name: by digest if name contains a digest, and

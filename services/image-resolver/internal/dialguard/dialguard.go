@@ -9,6 +9,11 @@ package dialguard
 import (
 	"context"
 	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
 )
 
 // Error reports a request that [Check] rejected because of its address.
@@ -61,4 +66,140 @@ func Check(ctx context.Context, address string) error {
 		r.OnPrivate()
 	}
 	return nil
+}
+
+// local contains the prefixes of addresses that count as local. It includes addresses of cloud metadata services
+// that are not link-local addresses.
+var local = parsePrefixes(
+	"0.0.0.0/8",          // "this" network
+	"127.0.0.0/8",        // loopback
+	"169.254.0.0/16",     // link-local, with most metadata services
+	"224.0.0.0/4",        // multicast
+	"255.255.255.255/32", // broadcast
+	"::/128", "::1/128", "fe80::/10", "ff00::/8",
+	"100.100.100.200/32",                       // metadata of Alibaba
+	"168.63.129.16/32",                         // metadata of Azure
+	"192.0.0.192/32", "fd00:c1::a9fe:a9fe/128", // metadata of Oracle
+	"fd00:ec2::/32",    // metadata and credentials of AWS
+	"fd20:ce::254/128", // metadata of Google
+	"fd00:42::42/128",  // metadata of Scaleway
+)
+
+// embedding contains the prefixes of IPv6 addresses that contain an IPv4 address, and its offset in bytes. Gateways,
+// tunnels or kernels send packets to this IPv4 address, which may be local. The prefix ::ffff:0:0/96 is missing
+// because netip.Addr.Unmap already converts these addresses.
+var embedding = []struct {
+	prefix netip.Prefix
+	offset int
+}{
+	{netip.MustParsePrefix("::/96"), 12},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // IPv4-translated
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},    // NAT64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // NAT64, for local use
+	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
+}
+
+func parsePrefixes(list ...string) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(list))
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+// isLocal reports whether addr is a local address, or an IPv6 address that contains a local IPv4 address.
+func isLocal(addr netip.Addr) bool {
+	return isWithin(addr, local)
+}
+
+// private contains the prefixes of private networks, such as the networks of companies and clusters.
+var private = parsePrefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
+
+// isPrivate reports whether addr belongs to a private network.
+func isPrivate(addr netip.Addr) bool { return isWithin(addr, private) }
+
+// IsPrivate reports whether host is an IP address of a private network. It returns false for DNS names. The
+// addresses of DNS names are checked when the connection is made, see [Check].
+func IsPrivate(host string) bool {
+	addr, ok := parseAddress(host)
+	return ok && isPrivate(addr)
+}
+
+// isWithin reports whether an address, or the IPv4 address that an IPv6 address contains, has a prefix in list.
+func isWithin(addr netip.Addr, list []netip.Prefix) bool {
+	addr = addr.WithZone("").Unmap() // prefixes contain no address with a zone
+	if slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+		return true
+	}
+	for _, e := range embedding {
+		if e.prefix.Contains(addr) {
+			return isWithin(netip.AddrFrom4([4]byte(addr.AsSlice()[e.offset:])), list)
+		}
+	}
+	return false
+}
+
+// IsLocal reports whether host, without port, is a local address or a name of this machine, such as localhost.
+// Names of other machines must be resolved first, see [Check].
+func IsLocal(host string) bool {
+	addr, ok := parseAddress(host)
+	return IsLoopback(host) || (ok && isLocal(addr))
+}
+
+// IsLoopback reports whether host, without port, is a loopback address or a name such as localhost.
+func IsLoopback(host string) bool {
+	addr, ok := parseAddress(host)
+	name := normalizeHost(host)
+	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || (ok && addr.Unmap().IsLoopback())
+}
+
+// parseAddress parses an IP address in any form that DNS resolvers and proxies accept, such as 127.1.
+func parseAddress(host string) (netip.Addr, bool) {
+	name := normalizeHost(host)
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr, true
+	}
+	return parseNumbers(name)
+}
+
+// normalizeHost returns a host in the form that package http sends to DNS and proxies: in lower case, with ASCII
+// letters and digits instead of other Unicode forms, such as full-width letters.
+func normalizeHost(host string) string {
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// parseNumbers parses an IPv4 address of 1 to 4 numbers, in decimal, octal or hexadecimal notation, as the C
+// function inet_aton does. For example, 127.1 and 2130706433 and 0x7f.0.0.1 are the address 127.0.0.1.
+func parseNumbers(name string) (netip.Addr, bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var sum uint64
+	for i, part := range parts {
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts)) // the last number contains all remaining bytes
+		}
+		n, err := parseNumber(part, bits)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		sum = sum<<bits | n
+	}
+	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true
+}
+
+func parseNumber(s string, bits int) (uint64, error) {
+	switch {
+	case strings.HasPrefix(s, "0x"):
+		return strconv.ParseUint(s[2:], 16, bits)
+	case strings.HasPrefix(s, "0") && len(s) > 1:
+		return strconv.ParseUint(s[1:], 8, bits)
+	default:
+		return strconv.ParseUint(s, 10, bits)
+	}
 }

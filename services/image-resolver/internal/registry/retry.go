@@ -37,8 +37,7 @@ var transient = []int{
 // retrier is an HTTP transport that retries the requests of a session. It waits between attempts for a growing
 // time, or for the time in the registry's Retry-After header.
 type retrier struct {
-	next     http.RoundTripper
-	attempts int
+	next http.RoundTripper
 	// failed is called after each failed attempt that is followed by a retry. It may read the body of resp.
 	failed func(req *http.Request, resp *http.Response, err error)
 	// lost is the total time of the session's failed attempts and waits so far.
@@ -53,7 +52,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		resp, err := r.next.RoundTrip(req)
-		if attempt == r.attempts || !worthRetrying(resp, err) {
+		if attempt == attempts || !worthRetrying(resp, err) {
 			return resp, err
 		}
 		wait := backoff.Next()

@@ -44,7 +44,7 @@ func (c *Client) openSession(
 	s := &Session{repo: repo, cred: cred, headers: make(map[string]string)}
 	s.guard = &guard{client: c, slot: slot, host: repo.RegistryStr()}
 	s.guard.secrets.addCredential(cred.Auth)
-	s.retrier = &retrier{next: s.guard, attempts: attempts, failed: s.reportAttempt}
+	s.retrier = &retrier{next: s.guard, failed: s.reportAttempt}
 	s.http = &http.Client{Transport: &authorizer{s.retrier, s.headers}}
 	return s, s.login(ctx)
 }

@@ -232,13 +232,14 @@ func orderTags(tags []string) []string {
 // offered is the maximum number of tags that an error message suggests.
 const offered = 5
 
-func offerTags(tags []string) string {
+// errUnsatisfied returns the error for a repository without a tag that satisfies the constraint.
+func errUnsatisfied(repository, constraint string, tags []string) error {
+	offer := "it has no tags"
 	switch {
-	case len(tags) == 0:
-		return "it has no tags"
-	case len(tags) <= offered:
-		return "it has " + strings.Join(tags, ", ")
-	default:
-		return fmt.Sprintf("the highest of its %d are %s", len(tags), strings.Join(tags[:offered], ", "))
+	case len(tags) > offered:
+		offer = fmt.Sprintf("the highest of its %d are %s", len(tags), strings.Join(tags[:offered], ", "))
+	case len(tags) > 0:
+		offer = "it has " + strings.Join(tags, ", ")
 	}
+	return fault.New(fault.Invalid, "no tag of %s satisfies the constraint %q: %s", repository, constraint, offer)
 }

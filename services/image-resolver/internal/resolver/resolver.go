@@ -117,7 +117,9 @@ func (r *Resolver) ResolveImage(
 func (r *Resolver) resolve(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
-	name, err := r.selectImage(ctx, req)
+	name, err := SelectImage(req, r.cfg.DefaultPrefix, func(repository string) ([]string, error) {
+		return r.allTags(ctx, repository, req.GetRefresh())
+	}, errUnsatisfied)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +130,15 @@ func (r *Resolver) resolve(
 	return newResponse(name, found), nil
 }
 
-// selectImage returns the name of the requested image. If the request has a tag constraint, the name has a tag that
-// satisfies the constraint instead of its own tag and digest.
-func (r *Resolver) selectImage(
-	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+// SelectImage returns the name of the requested image. The prefix is prepended to image names without a slash. If the
+// request has a tag constraint, the name has a tag that satisfies the constraint instead of its own tag and digest.
+// The function list returns the tags of a repository. If none of them satisfies the constraint, unsatisfied returns
+// the error.
+func SelectImage(
+	req *imageresolverv1.ResolveImageRequest, prefix string, list func(repository string) ([]string, error),
+	unsatisfied func(repository, constraint string, tags []string) error,
 ) (imagename.Name, error) {
-	name, err := imagename.Parse(req.GetImage(), r.cfg.DefaultPrefix)
+	name, err := imagename.Parse(req.GetImage(), prefix)
 	if err != nil {
 		return imagename.Name{}, err
 	}
@@ -144,14 +149,13 @@ func (r *Resolver) selectImage(
 	if tag, ok := constraint.Exact(); ok {
 		return name.WithTag(tag)
 	}
-	tags, err := r.allTags(ctx, name.Repository, req.GetRefresh())
+	tags, err := list(name.Repository)
 	if err != nil {
 		return imagename.Name{}, err
 	}
 	tag, ok := constraint.Highest(tags)
 	if !ok {
-		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies the constraint %q: %s",
-			name.Repository, req.GetTagConstraint(), offerTags(tags))
+		return imagename.Name{}, unsatisfied(name.Repository, constraint.String(), tags)
 	}
 	return name.WithTag(tag)
 }
