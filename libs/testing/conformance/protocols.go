@@ -5,7 +5,6 @@ package conformance
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -26,7 +25,11 @@ func testProtocols(t *testing.T, target Target) {
 		"gRPC-Web":          {connect.WithGRPCWeb()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp, err := connectClient(t, fn, &http.Transport{}, options...).EvaluateFunction(t.Context(), newRequest(fn, List))
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, "http://"+fn.Address,
+				options...)
+			resp, err := client.EvaluateFunction(t.Context(), newRequest(fn, List))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,33 +38,7 @@ func testProtocols(t *testing.T, target Target) {
 			}
 		})
 	}
-	for name, options := range map[string][]connect.ClientOption{
-		"Connect": nil, "gRPC": {connect.WithGRPC()}, "gRPC-Web": {connect.WithGRPCWeb()},
-	} {
-		t.Run(name+", compressed", func(t *testing.T) { testCompressed(t, fn, options...) })
-	}
 	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
-}
-
-// connectClient returns a client of the library connect-go. Its connections are closed when t ends.
-func connectClient(
-	t *testing.T, fn Function, transport *http.Transport, options ...connect.ClientOption,
-) evaluatorconnect.FunctionEvaluatorClient {
-	t.Helper()
-	t.Cleanup(transport.CloseIdleConnections)
-	return evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport},
-		"http://"+fn.Address, options...)
-}
-
-// testCompressed tests that the server rejects a compressed request and explains the remedy.
-func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) {
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	client := connectClient(t, fn, &http.Transport{Protocols: protocols}, append(options, connect.WithSendGzip())...)
-	_, err := client.EvaluateFunction(t.Context(), newRequest(fn, List))
-	if connect.CodeOf(err) != connect.CodeUnimplemented || !strings.Contains(err.Error(), "without compression") {
-		t.Errorf("got %v, want Unimplemented and what to do", err)
-	}
 }
 
 // testPlainJSON tests an evaluation by plain HTTP with JSON, as users of curl send it.
