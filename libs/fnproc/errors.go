@@ -102,10 +102,12 @@ func exhaustedError(path string, err error) error {
 // out. It is short because other functions soon exit and free them.
 const tryAgain = time.Second
 
+// limits contains the system's errors for exhausted memory, processes and open files.
+var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
+
 // isExhausted reports whether the container, or the machine, ran out of a resource.
 func isExhausted(err error) bool {
-	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
-		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	return slices.ContainsFunc(limits, func(limit syscall.Errno) bool { return errors.Is(err, limit) })
 }
 
 // OtherFormat is the probable cause that users see if the system does not recognize the format of a program.
@@ -149,9 +151,6 @@ func (e *LaunchError) Error() string {
 
 // maxWords is the maximum length of a sandbox launcher's text in a LaunchError, in bytes.
 const maxWords = 600
-
-// limits contains the system's errors for exhausted memory, processes and open files.
-var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
 // tooLong is the probable cause that users see if the system rejects a launcher's command line as too long.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"

@@ -171,7 +171,7 @@ func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 		return
 	}
 	service := serviceOf(b.url)
-	b.silences.Add(ctx, 1, silenceOf(service))
+	b.silences.Add(ctx, 1, metric.WithAttributes(attribute.String("service", service)))
 	b.log.WarnContext(ctx, "a replica does not answer", "service", service, "address", e.address, "error", err)
 	e.renewConnections()
 	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // revive continues after the call
@@ -231,9 +231,4 @@ func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 func serviceOf(address *url.URL) string {
 	service, _, _ := strings.Cut(address.Hostname(), ".")
 	return service
-}
-
-// silenceOf returns the label that names a service in the metric of replicas that do not answer.
-func silenceOf(service string) metric.MeasurementOption {
-	return metric.WithAttributes(attribute.String("service", service))
 }

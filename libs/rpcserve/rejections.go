@@ -25,11 +25,9 @@ type rejections struct {
 	port      string
 	telemetry *telemetry.Telemetry
 	total     metric.Int64Counter
-
-	mu sync.Mutex
 	// lines contains a rate limiter of log lines for each reason of a rejection. Many rejections for one reason then
-	// do not hide a rejection for another reason.
-	lines map[string]func(log func(count int))
+	// do not hide a rejection for another reason. The reasons are RPC codes, so that the map stays small.
+	lines sync.Map
 }
 
 func newRejections(port string, t *telemetry.Telemetry) (*rejections, error) {
@@ -40,9 +38,7 @@ func newRejections(port string, t *telemetry.Telemetry) (*rejections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the metrics of rejected callers: %w", err)
 	}
-	return &rejections{
-		port: port, telemetry: t, total: total, lines: make(map[string]func(func(int))),
-	}, nil
+	return &rejections{port: port, telemetry: t, total: total}, nil
 }
 
 // recordRejection counts a rejected request, and logs at most one request per minute and reason.
@@ -50,21 +46,10 @@ func (r *rejections) recordRejection(req *http.Request, err error) {
 	reason := connect.CodeOf(err).String()
 	r.total.Add(req.Context(), 1, metric.WithAttributes(
 		attribute.String("port", r.port), attribute.String("reason", reason)))
-	r.lineOf(reason)(func(count int) {
+	line, _ := r.lines.LoadOrStore(reason, serve.Occasionally())
+	line.(func(func(int)))(func(count int) {
 		path, _ := excerpt.Start(req.URL.Path, maxPathBytes)
 		r.telemetry.Log.Warn("caller rejected", "endpoint", r.port,
 			"peer", serve.Peer(req.RemoteAddr), "id", mtls.Peer(req.TLS).String(), "path", path, "count", count, "error", err)
 	})
-}
-
-// lineOf returns the rate limiter for a reason. The reasons are RPC codes, so that the map stays small.
-func (r *rejections) lineOf(reason string) func(log func(count int)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	line, ok := r.lines[reason]
-	if !ok {
-		line = serve.Occasionally()
-		r.lines[reason] = line
-	}
-	return line
 }

@@ -32,7 +32,7 @@ type metrics struct {
 	requestBytes  metric.Int64Histogram
 	responseBytes metric.Int64Histogram
 	active        *evalmetrics.Active
-	images        telemetry.ImageLabels
+	images        imagename.Labels
 }
 
 // sizes are the histogram buckets for the sizes of requests and responses, in bytes.
@@ -128,7 +128,7 @@ func (m *metrics) countRejection(ctx context.Context, err error) {
 // run: the number of labels is limited, and callers must not use them up with invented image names.
 func (m *metrics) imageLabel(s sample) string {
 	if s.evaluator == "" {
-		return telemetry.OtherImages
+		return imagename.OtherImages
 	}
 	if hasRun(s.err) {
 		return m.images.Earn(s.image)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 func TestFailuresAreDueToOneParty(t *testing.T) {
@@ -25,14 +25,14 @@ func TestFailuresAreDueToOneParty(t *testing.T) {
 		"not started":                  {&function.Failure{Reason: function.NotStarted}, "fn:v1", "system"},
 		"answer dropped":               {&droppedError{fault.New(fault.Exhausted, "no memory")}, "fn:v1", "system"},
 		"bad list":                     {fault.New(fault.Invalid, "no list"), "fn:v1", "caller"},
-		"no evaluator":                 {fault.New(fault.NotFound, "no evaluator"), telemetry.OtherImages, "caller"},
-		"policy":                       {fault.New(fault.Denied, "not permitted"), telemetry.OtherImages, "caller"},
+		"no evaluator":                 {fault.New(fault.NotFound, "no evaluator"), imagename.OtherImages, "caller"},
+		"policy":                       {fault.New(fault.Denied, "not permitted"), imagename.OtherImages, "caller"},
 		"caller left":                  {context.Canceled, "fn:v1", "caller"},
-		"misspelt image":               {fault.New(fault.Precondition, "no such image"), telemetry.OtherImages, "caller"},
+		"misspelt image":               {fault.New(fault.Precondition, "no such image"), imagename.OtherImages, "caller"},
 		"image that was there before":  {fault.New(fault.Precondition, "no such image"), "fn:v1", "system"},
 		"rejected request, bad header": {fault.New(fault.Invalid, "no message"), "", "caller"},
 		"full queue":                   {fault.New(fault.Exhausted, "queue full"), "fn:v1", "system"},
-		"no pod-manager":               {fault.New(fault.Unavailable, "nobody answers"), telemetry.OtherImages, "system"},
+		"no pod-manager":               {fault.New(fault.Unavailable, "nobody answers"), imagename.OtherImages, "system"},
 		"deadline":                     {context.DeadlineExceeded, "fn:v1", "system"},
 		"defect":                       {errors.New("nil pointer"), "fn:v1", "system"},
 	} {

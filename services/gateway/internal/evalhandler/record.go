@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
@@ -108,7 +108,7 @@ func partyOf(err error, label string) string {
 	case fault.Invalid, fault.NotFound, fault.Denied, fault.Canceled, fault.Unimplemented:
 		return "caller"
 	case fault.Precondition:
-		if label == telemetry.OtherImages {
+		if label == imagename.OtherImages {
 			return "caller"
 		}
 	default:

@@ -14,9 +14,9 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/phase"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
@@ -26,7 +26,7 @@ type metrics struct {
 	coldStarts metric.Int64Counter
 	retries    metric.Int64Counter
 	phases     *evalmetrics.Phases
-	images     telemetry.ImageLabels
+	images     imagename.Labels
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {

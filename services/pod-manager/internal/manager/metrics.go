@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -26,7 +25,7 @@ type metrics struct {
 	// waiting is the number of leases that are not granted yet. It includes leases that wait for the Kubernetes API
 	// or the image-resolver.
 	waiting atomic.Int64
-	images  telemetry.ImageLabels
+	images  imagename.Labels
 }
 
 // counts contains the numbers of functions and pods, for the metrics.

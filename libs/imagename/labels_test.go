@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry_test
+package imagename_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 func name(t *testing.T, image string) imagename.Name {
@@ -22,11 +21,11 @@ func name(t *testing.T, image string) imagename.Name {
 // TestImagesThatShareAShortNameHaveWholeNames runs functions of two registries whose short names are equal.
 func TestImagesThatShareAShortNameHaveWholeNames(t *testing.T) {
 	const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	var labels telemetry.ImageLabels
+	var labels imagename.Labels
 	if got := labels.Earn(name(t, "a.example/set:v1")); got != "set:v1" {
 		t.Errorf("the first image has label %q", got)
 	}
-	if got := labels.Label(name(t, "b.example/set:v1")); got != telemetry.OtherImages {
+	if got := labels.Label(name(t, "b.example/set:v1")); got != imagename.OtherImages {
 		t.Errorf("another image, which has run no function, has label %q", got)
 	}
 	for image, want := range map[string]string{
@@ -40,16 +39,16 @@ func TestImagesThatShareAShortNameHaveWholeNames(t *testing.T) {
 }
 
 func TestImageLabelsAreBounded(t *testing.T) {
-	var labels telemetry.ImageLabels
+	var labels imagename.Labels
 	earn := func(i int) string {
 		return labels.Earn(name(t, fmt.Sprintf("set:v%d", i)))
 	}
 	seen := make(map[string]bool)
-	for i := range 10 * telemetry.MaxImageLabels {
+	for i := range 10 * imagename.MaxLabels {
 		seen[earn(i)] = true
 	}
-	if len(seen) != telemetry.MaxImageLabels+1 || !seen[telemetry.OtherImages] {
-		t.Errorf("%d labels, want %d and %q", len(seen), telemetry.MaxImageLabels, telemetry.OtherImages)
+	if len(seen) != imagename.MaxLabels+1 || !seen[imagename.OtherImages] {
+		t.Errorf("%d labels, want %d and %q", len(seen), imagename.MaxLabels, imagename.OtherImages)
 	}
 	if got := earn(0); got != "set:v0" {
 		t.Errorf("the first image has label %q now, want its own", got)
@@ -57,9 +56,9 @@ func TestImageLabelsAreBounded(t *testing.T) {
 }
 
 func TestInventedNamesUseNoLabels(t *testing.T) {
-	var labels telemetry.ImageLabels
-	for i := range 10 * telemetry.MaxImageLabels {
-		if got := labels.Label(name(t, fmt.Sprintf("invented:v%d", i))); got != telemetry.OtherImages {
+	var labels imagename.Labels
+	for i := range 10 * imagename.MaxLabels {
+		if got := labels.Label(name(t, fmt.Sprintf("invented:v%d", i))); got != imagename.OtherImages {
 			t.Fatalf("an image that has not earned it has label %q", got)
 		}
 	}

@@ -1,42 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+package imagename
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
-// MaxImageLabels is the maximum number of images with a label of their own, because each label adds time series.
-const MaxImageLabels = 200
+// MaxLabels is the maximum number of images with a label of their own, because each label adds time series.
+const MaxLabels = 200
 
 // OtherImages is the common label of all images that have no label of their own.
 const OtherImages = "other"
 
-// ImageName contains the methods of imagename.Name that this package calls. Without it, programs that do not use
-// images would also link package imagename.
-type ImageName interface {
-	Short() string
-	String() string
-}
-
-// ImageLabels assigns labels in metrics to images. A label is the image's short name, or the whole name if another
+// Labels assigns labels in metrics to images. A label is the image's short name, or the whole name if another
 // image already has the short name as its label. Each label adds time series to the metrics, and callers could send
-// any number of invented names. Therefore only images that exist get a label, and only the first MaxImageLabels.
+// any number of invented names. Therefore only images that exist get a label, and only the first MaxLabels.
 // The zero value is ready to use, and safe for concurrent use.
-type ImageLabels struct {
+type Labels struct {
 	mu     sync.Mutex
 	owners map[string]string // label to the image's name without digest
 }
 
 // Earn returns the label of an image that certainly exists, because its function has run or because it has a pod.
-// If the image has no label yet, Earn assigns a label to it. If MaxImageLabels are already assigned, it returns
+// If the image has no label yet, Earn assigns a label to it. If MaxLabels are already assigned, it returns
 // OtherImages instead.
-func (l *ImageLabels) Earn(image ImageName) string {
+func (l *Labels) Earn(image Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	label, earned := l.findLabel(image)
-	if !earned && len(l.owners) >= MaxImageLabels {
+	if !earned && len(l.owners) >= MaxLabels {
 		return OtherImages
 	}
 	if l.owners == nil {
@@ -47,7 +37,7 @@ func (l *ImageLabels) Earn(image ImageName) string {
 }
 
 // Label returns the label that Earn assigned to an image, or else OtherImages, as for images that may not exist.
-func (l *ImageLabels) Label(image ImageName) string {
+func (l *Labels) Label(image Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if label, earned := l.findLabel(image); earned {
@@ -58,7 +48,7 @@ func (l *ImageLabels) Label(image ImageName) string {
 
 // findLabel returns the label that an image has or would get, without a digest. It also reports whether the image
 // already has this label.
-func (l *ImageLabels) findLabel(image ImageName) (label string, earned bool) {
+func (l *Labels) findLabel(image Name) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]
 	if earned && owner != wholeName(image) {
@@ -69,7 +59,7 @@ func (l *ImageLabels) findLabel(image ImageName) (label string, earned bool) {
 }
 
 // wholeName returns the canonical name of an image without the digest.
-func wholeName(image ImageName) string {
-	name, _, _ := strings.Cut(image.String(), "@")
-	return name
+func wholeName(image Name) string {
+	image.Digest = ""
+	return image.String()
 }
