@@ -379,7 +379,7 @@ bench: build loadgen ## Measure what gateway and wrapper-server add to a bare pr
 BENCHMARKS ?= docs/benchmarks/2026-11-25.txt
 .PHONY: bench-docs
 bench-docs: build loadgen ## Measure the same, and what is remembered, and write all of it into BENCHMARKS
-	cd test && go run ./overhead -callers 1,2,8 -document ../$(BENCHMARKS) \
+	cd test && go run ./overhead -callers 1,2,8 -ways bare,hop,gateway -document ../$(BENCHMARKS) \
 	  -tables overhead,throughput,mutualtls,sandboxes,local,first,confinement,telemetry,hits,memory,round-trips
 
 ##@ Develop

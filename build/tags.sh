@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Tags a release, here and without pushing: VERSION, and for `go install` of fnctl DIRECTORY/VERSION of
-# fnctl and of each module that it needs. See docs/decisions/0055-tags-of-modules.md.
+# fnctl and of each module that it needs.
+#
+# `go install` refuses modules with replace directives, which our modules need: each builds by itself, with the
+# siblings of the same commit. So such a module gets its tag at a later commit, in which the directives are
+# requirements of the siblings' tags; only tags lead to these commits. A released version is never tagged again,
+# because Go's checksum database keeps its hashes.
 #
 #   build/tags.sh VERSION [COMMIT]    such as build/tags.sh v0.1.0; COMMIT is HEAD by default
 set -euo pipefail

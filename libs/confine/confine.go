@@ -8,7 +8,7 @@
 // Landlock domain of its own. Processes of different domains cannot trace each other, and with Landlock's scopes
 // (Linux 6.12) they cannot signal each other either.
 //
-// A table in docs/security-tests.md lists the restrictions by kernel. On systems other than Linux there are none.
+// heldBack in hostile_test.go lists the prevented actions. On systems other than Linux there are no restrictions.
 package confine
 
 import (

@@ -2,7 +2,8 @@
 
 // Package evalserve serves Porch's function evaluator service over gRPC. It limits the memory of requests and
 // answers, and does not copy the resource lists in them. Connect alone would double its buffers until a message
-// fits, and keep a second copy of each list. A request passes these stages:
+// fits, and keep a second copy of each list. A codec must copy too, because Connect reuses the buffer that it decodes
+// from. A request passes these stages:
 //
 //	libs/serve      HTTP/2: connections, flow control, minimum speed of reading answers
 //	libs/rpcserve   access, no compression, minimum speed of sending requests

@@ -19,8 +19,8 @@ import (
 // pages are documents whose commands need neither a cluster nor root, unless their blocks say so. The first one
 // clones the repository, and the others go on there.
 var pages = []string{
-	"docs/first-steps/README.md", "docs/first-steps/function-author.md", "docs/first-steps/on-call.md",
-	"docs/first-steps/contributor.md", "docs/first-steps/porch-operator.md", "README.md",
+	"docs/first-steps/README.md", "docs/first-steps/on-call.md", "docs/first-steps/contributor.md",
+	"docs/first-steps/porch-operator.md", "README.md",
 }
 
 // between separates the outputs of blocks.

@@ -87,7 +87,7 @@ func readFiles(t *testing.T, dir string) files {
 	return found
 }
 
-// difference describes how trees differ; empty if they do not. Files are equal if their bytes are, or
+// difference describes the difference of trees. It is empty if they are equal. Files are equal if their bytes are, or
 // their values if they are of byValues.
 func difference(t *testing.T, want, got files) string {
 	t.Helper()

@@ -17,14 +17,23 @@ var elsewhere = map[string]string{
 	"A runtime that does not answer": "fnctl/internal/cli, testdata/script/status.txtar",
 }
 
-// rows returns the first cells of the tables that compare fnctl with kpt.
+// rows returns the first cells of the tables that compare fnctl with kpt, and the lines of testdata/same.txt.
 func rows(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile("../../docs/fnctl.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	same, err := os.ReadFile("testdata/same.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []string
+	for line := range strings.Lines(string(same)) {
+		if row, ok := strings.CutPrefix(line, "- "); ok {
+			all = append(all, strings.ReplaceAll(strings.TrimSpace(row), "|", `\|`))
+		}
+	}
 	comparing := false
 	for line := range strings.Lines(string(data)) {
 		cells := strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|")
@@ -40,8 +49,8 @@ func rows(t *testing.T) []string {
 	return all
 }
 
-// TestRows holds the tables of docs/fnctl.md against the cases: each row has a case, and each case
-// a row.
+// TestRows holds the tables of docs/fnctl.md and the lines of testdata/same.txt against the cases: each row has a case,
+// and each case a row.
 func TestRows(t *testing.T) {
 	all := rows(t)
 	if len(all) < 40 {
@@ -55,7 +64,7 @@ func TestRows(t *testing.T) {
 		for _, prefix := range s.rows {
 			i := slices.IndexFunc(all, func(row string) bool { return strings.HasPrefix(row, prefix) })
 			if i < 0 {
-				t.Errorf("%s names a row %q, which docs/fnctl.md does not have", s.file, prefix)
+				t.Errorf("%s names the row %q: docs/fnctl.md and testdata/same.txt lack it", s.file, prefix)
 				continue
 			}
 			covered[all[i]] = true

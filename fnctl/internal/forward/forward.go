@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package forward connects to a gateway inside a cluster, through the cluster's API server. It runs kubectl
-// port-forward, because kubectl supports all ways to log in to clusters.
+// port-forward, because kubectl supports all ways to log in to clusters, and client-go would make fnctl
+// two thirds larger.
 package forward
 
 import (

@@ -25,7 +25,7 @@ type SandboxSettings struct {
 	// SandboxStore is the directory with the files of images, which processes may share. The default is
 	// `function-runner/images` in `XDG_CACHE_HOME` or `~/.cache`, and for root in `/var/cache`. Every user must be
 	// able to enter the directories above root's store. The store contains up to 10 GiB, and each image up to 2 GiB
-	// and 300,000 files. If the store is full, the least recently used images are removed, but never images in use.
+	// and 300,000 files. The least recently used images are removed first, but never images in use.
 	SandboxStore string `split_words:"true"`
 }
 

@@ -26,17 +26,16 @@ type Config struct {
 	Callers []string `default:"spiffe://function-runner/gateway,spiffe://function-runner/pod-manager"`
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
-	// Platform lists the platforms to choose from in multi-platform images if a caller names no platform. The
-	// platforms are os/architecture or os/architecture/variant, separated by commas, in order of preference. Empty
-	// means linux on this machine's architecture.
+	// Platform lists the platforms to choose from in multi-platform images, as os/architecture[/variant], separated by
+	// commas, in order of preference. Empty means linux on this machine's architecture.
 	Platform string `split_words:"true"`
 
-	// AuthSecretPath is a docker configuration file with credentials. It is read again when it changes. For each
-	// registry, it takes precedence over docker's own file.
+	// AuthSecretPath is a docker configuration file with credentials, which takes precedence over docker's own file.
+	// Changes take effect without a restart.
 	AuthSecretPath string `split_words:"true"`
 	// TLSSecretPath is a directory with certificates for all registries: `ca.crt` or `ca.pem`, added to the system's
-	// authorities, and `tls.crt` with `tls.key` for registries that require a client certificate. The files are read
-	// again when they change.
+	// authorities, and `tls.crt` with `tls.key` for registries that require a client certificate. Changes take effect
+	// without a restart.
 	TLSSecretPath string `split_words:"true"`
 	// RegistryTLSPaths are directories for single registries, as host=directory. They replace TLSSecretPath for these
 	// registries.
@@ -45,19 +44,16 @@ type Config struct {
 	// address, such as loopback, must be listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
 	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in
-	// addition to InsecureRegistries, RegistryTLSPaths and mirrors. With "*", every registry may be at a private
-	// address. With "none", no further registry may. If an unlisted registry at a private address does not answer as
-	// a registry, callers get the same error for all causes, because they could otherwise find open ports. The log
-	// contains the cause.
+	// addition to InsecureRegistries, RegistryTLSPaths and mirrors; "*" means every registry, "none" no further
+	// registry. If an unlisted registry at a private address does not answer as a registry, only the log contains the
+	// cause, because callers could otherwise find open ports.
 	InternalRegistries []string `split_words:"true" default:"*"`
-	// Mirrors are mirrors to try before a registry, as registry=host/prefix. The registry may also be a prefix of
-	// repositories, such as gcr.io/kpt-fn. The longest prefix is tried first. Several mirrors of the same registry
-	// are tried in order.
+	// Mirrors are mirrors to try before a registry or a prefix of repositories such as gcr.io/kpt-fn, as
+	// registry=host/prefix. The longest prefix is tried first, and several mirrors of the same registry in order.
 	Mirrors Pairs `split_words:"true"`
 
-	// CacheTagTTL is the lifetime of an answer about a tag. The resolver refreshes an answer in the background at
-	// half of its lifetime, until an hour after the last request for it. It uses an expired answer for up to an hour
-	// if the registry is unavailable or limits requests.
+	// CacheTagTTL is the lifetime of an answer about a tag. Answers in use are refreshed at half of their lifetime. An
+	// expired answer is used for up to an hour if the registry is unavailable or limits requests.
 	CacheTagTTL time.Duration `split_words:"true" default:"5m"`
 	// CacheFailureTTL is the lifetime of a cached failure. Zero means 10 seconds.
 	CacheFailureTTL time.Duration `ignored:"true"`

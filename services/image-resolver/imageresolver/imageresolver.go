@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package imageresolver resolves image references to digests and to the commands of their containers. Only this
-// package connects to image registries. Its service stores nothing on disk, so any number of replicas may run.
+// package connects to image registries. Otherwise each service would need credentials, certificates and a cache, and
+// registries would see every replica. Its service stores nothing on disk, so any number of replicas may run.
 // Programs that run images without pods also use a [Store], which keeps images on disk.
 package imageresolver
 

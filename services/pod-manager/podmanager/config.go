@@ -75,9 +75,9 @@ type Config struct {
 	Endpoint string `default:"service"`
 	// PullSecret is the name of the pull secret, for pods whose registry requires credentials. Empty means auth-secret.
 	PullSecret string `ignored:"true"`
-	// AuthSecretPath is a docker configuration file with credentials for registries. Changes take effect without a
-	// restart: the pod-manager keeps the pull secret `auth-secret` of all pods equal to it. If it is empty, the pull
-	// secret is left alone, and only pods whose function's registry requires credentials have it.
+	// AuthSecretPath is a docker configuration file with credentials for registries. The pod-manager keeps the pull
+	// secret `auth-secret` of all pods equal to it. If it is empty, the pull secret is left alone, and only pods whose
+	// function's registry requires credentials have it.
 	AuthSecretPath string `split_words:"true"`
 	// MaxEvaluationTime limits evaluations in pods. Zero means no limit. Set it to the gateway's value.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`

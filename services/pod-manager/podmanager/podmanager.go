@@ -3,6 +3,9 @@
 // Package podmanager grants leases on function pods: it maintains a pool of warm pods for each function. Callers send
 // evaluations directly to the pods. Kubernetes is the pod-manager's only store, so the pod-manager may exit at any
 // time. Several replicas may run. Each function is owned by one replica.
+//
+// A pod-manager starts while the Kubernetes API, its template or other services are missing. It retries and becomes
+// ready later, so that a rollout with a wrong template stops at the first replica, while existing pods still serve.
 package podmanager
 
 import (

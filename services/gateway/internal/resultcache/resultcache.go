@@ -6,8 +6,9 @@
 //
 // Simultaneous evaluations with the same key run once. The first caller evaluates with its own context, time limit
 // and memory reservation, and the other callers wait for its response. If the first caller leaves before that, a
-// waiting caller replaces it. If the evaluation fails for another reason, each waiting caller evaluates separately,
-// because failures are neither cached nor shared.
+// waiting caller replaces it, because an evaluation that outlives its caller would use memory that is no longer
+// reserved. If the evaluation fails for another reason, each waiting caller evaluates separately, because failures are
+// neither cached nor shared.
 package resultcache
 
 import (

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// SettingsAnnotation is the annotation of a FunctionConfig with the settings that Porch's fields cannot express.
-	// Its value is an object in JSON or YAML.
+	// SettingsAnnotation is the annotation of a FunctionConfig with the settings that Porch's fields cannot express:
+	// the API server removes unknown fields. Its value is an object in JSON or YAML, so that typing errors in the names
+	// of settings are found.
 	SettingsAnnotation = "krm-function-runner.github.io/settings"
 	// Finalizer is the finalizer that Porch's own function runner adds to FunctionConfigs. The pod-manager removes it
 	// from objects that are being deleted, because Porch's function runner no longer exists and cannot remove it.
