@@ -14,7 +14,7 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is the entry of the annotation for resources that functions processed: kpt's command group fn.
+	// rendered is the entry for kpt fn, the command group that runs functions, in the attribution annotation.
 	rendered = "fn"
 )
 

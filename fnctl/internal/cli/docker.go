@@ -57,10 +57,10 @@ type containerExit struct {
 	error
 }
 
-// standIn is the advice in the error about a command line of docker that fnctl does not support.
+// standIn is the advice to users if fnctl does not support their docker command line.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
-// notPossible adds docker's exit code 125 and our advice to the error about an unsupported docker command line.
+// notPossible adds docker's exit code 125 and advice for users to the error about a docker command line.
 func notPossible(err error) error {
 	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
 }

@@ -130,7 +130,7 @@ func readSetting(name string) string {
 }
 
 // mendCommand returns a shell command that makes sandboxes work on this machine: it permits user namespaces and
-// installs bubblewrap. It is empty if neither is missing, or if no command is known.
+// installs bubblewrap. It is empty if nothing is missing, or if no command is known.
 func mendCommand(setting func(name string) string, lookPath func(program string) (string, error)) string {
 	var commands []string
 	for _, s := range namespaceSettings {

@@ -28,7 +28,6 @@ const evalExamples = `  # Set the namespace of everything below ./web
   # Try a function that you are writing
   fnctl eval ./web --exec "go run ./my-function" --diff --dry-run`
 
-// evalCommand holds the flags of fnctl eval.
 type evalCommand struct {
 	env       Environment
 	gateway   gatewayFlags
@@ -68,7 +67,7 @@ func (c *evalCommand) register(cmd *cobra.Command) {
 	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
 }
 
-// parseAndRun parses the command line of fnctl eval and runs the function. Pairs key=value after "--" configure it.
+// parseAndRun parses the command line of fnctl eval and runs the function. Pairs key=value configure the function.
 func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 	where, pairs := targetArgument(cmd, args), []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {

@@ -66,8 +66,8 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 }
 
 // writeFailure stores the failure of a rendering in the status of the Kptfile, and returns the failure. If an
-// annotation of the Kptfile requests it, the changes of the functions before the failed function are written too.
-// It writes nothing if the rendering may succeed when the user tries again.
+// annotation of the Kptfile requests it, changes of earlier functions are written too. Nothing is written if
+// another attempt may succeed.
 func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {

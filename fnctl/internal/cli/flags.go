@@ -25,8 +25,8 @@ func targetArgument(cmd *cobra.Command, args []string) string {
 	return args[0]
 }
 
-// oneTarget returns a check that a command has at most one argument before "--". Its parameter describes this
-// argument in the error, such as "DIR, a package".
+// oneTarget returns a check that a command has at most one argument before "--". The error describes this argument
+// by the parameter what, such as "DIR, a package".
 func oneTarget(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {

@@ -85,7 +85,7 @@ func (f *oneFunction) check(where string, pairs []string, local bool) error {
 }
 
 // variables returns the variables of the flag --env as KEY=VALUE. As in kpt, a bare KEY gets its value from
-// environ. It is omitted if environ lacks the variable.
+// environ. A bare KEY that environ lacks is omitted.
 func (f *oneFunction) variables(environ []string) []string {
 	var all []string
 	for _, variable := range f.environment {

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// Values of --output that mean standard output, as in kpt: as a ResourceList, or unwrapped as YAML documents.
+// Values of --output for standard output, as in kpt: stdout for a ResourceList, and unwrap for YAML documents.
 const (
 	toStdout = "stdout"
 	unwrap   = "unwrap"
@@ -108,7 +108,7 @@ func reportHidden(env Environment, created []string) {
 	}
 }
 
-// diffPrinter returns a printer to standard output or, if that contains resources or a report, to standard error.
+// diffPrinter returns a printer to standard output, or to standard error if standard output has other content.
 func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	if f.isStream() || f.quiet {
 		return env.errPrinter()

@@ -60,7 +60,7 @@ func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last str
 	return last
 }
 
-// describeWait explains the longest wait of the function in req. It is empty if no evaluation of it waits.
+// describeWait explains the longest wait of the function in req. It is empty if the function does not wait.
 func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
 		if !pods.Is(w.GetImage(), req.Image, req.Tag) {

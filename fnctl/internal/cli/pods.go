@@ -44,7 +44,6 @@ const (
 	asWide = "wide"
 )
 
-// podsCommand holds the flags of fnctl pods.
 type podsCommand struct {
 	env     Environment
 	gateway gatewayFlags
@@ -128,7 +127,7 @@ func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
 	printRows(out, c.newTable(), append([]pods.Row{pods.Header}, rows...))
 }
 
-// followPools writes all pools of function pods and then their changes. It returns nil when the user stops it.
+// followPools prints the pods of all functions, and then each change, until the user stops it. It then returns nil.
 func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) error {
 	out, table, changes := c.env.outPrinter(), c.newTable(), &pods.Changes{}
 	rows := []pods.Row{pods.Header} // stored until the gateway has sent all pools, so that the columns fit

@@ -42,7 +42,6 @@ const renderExamples = `  # Render a package in place and show what changed
   # See what each function changed
   fnctl render ./web --dry-run --explain=web.html`
 
-// renderCommand holds the flags of fnctl render.
 type renderCommand struct {
 	env       Environment
 	gateway   gatewayFlags

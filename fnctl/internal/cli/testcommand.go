@@ -33,7 +33,6 @@ const testExamples = `  # Run all tests below a directory
 
 const failedTest = "FAIL"
 
-// testCommand holds the flags of fnctl test.
 type testCommand struct {
 	env       Environment
 	gateway   gatewayFlags
@@ -66,7 +65,7 @@ func newTest(env Environment) *cobra.Command {
 	return cmd
 }
 
-// passedFlags returns the flags that the user set, for another fnctl command. It omits the flags in without.
+// passedFlags returns the flags that the user set, for another fnctl command, except the flags named in without.
 func passedFlags(flags *pflag.FlagSet, without ...string) []string {
 	var set []string
 	flags.Visit(func(f *pflag.Flag) {

@@ -41,8 +41,8 @@ const topExamples = `  # Show what the gateway does, live
 const (
 	defaultInterval = 2 * time.Second
 	minInterval     = 100 * time.Millisecond
-	// maxFailures is the maximum number of failed evaluations in a request of fnctl top. It exceeds the number that a
-	// gateway stores, so that the gateway returns all of them.
+	// maxFailures is the number of failed evaluations that fnctl top requests. It exceeds the number that a gateway
+	// stores, so that the gateway returns all of them.
 	maxFailures = 1000
 )
 
@@ -56,7 +56,6 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// topCommand holds the flags of fnctl top.
 type topCommand struct {
 	env      Environment
 	gateway  gatewayFlags

@@ -152,8 +152,8 @@ func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallErro
 	}
 }
 
-// nearestImage returns the image whose repository is most similar to the misspelled name wrong, or an empty string.
-// The result contains the registry only if wrong contains a slash.
+// nearestImage returns the image whose repository is most similar to wrong, a misspelled name. It is empty if
+// no image is similar. The result contains the registry only if wrong contains a slash.
 func nearestImage(wrong string, images []string) string {
 	byRepository := map[string]string{} // the last image of a repository has the highest tag
 	for _, image := range images {

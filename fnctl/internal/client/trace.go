@@ -37,7 +37,6 @@ func withTraceparent(ctx context.Context) context.Context {
 	return ctx
 }
 
-// randomHex returns n random bytes as hexadecimal digits.
 func randomHex(n int) string {
 	raw := make([]byte, n)
 	_, _ = rand.Read(raw) // never fails

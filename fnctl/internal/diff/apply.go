@@ -105,8 +105,8 @@ func hunkStart(header string) (int, error) {
 	return start - 1, err
 }
 
-// applyHunk appends the new lines of a hunk to content. old contains all lines of the old file, of which the first
-// done lines precede the hunk. It returns the number of old lines up to the end of the hunk.
+// applyHunk appends the new lines of a hunk to content. old contains all lines of the old file, and done is the
+// number of lines before the hunk. It returns the number of old lines up to the end of the hunk.
 func (p *patcher) applyHunk(content *strings.Builder, old []string, done int) (int, error) {
 	for p.next < len(p.lines) && p.lines[p.next] != "" && strings.ContainsRune(" +-", rune(p.lines[p.next][0])) &&
 		!strings.HasPrefix(p.lines[p.next], "--- ") {

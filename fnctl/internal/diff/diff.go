@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// missing is the path in a patch of a file that does not exist, before its creation or after its deletion.
+// missing is the path in a patch that stands for no file, before a creation or after a deletion.
 const missing = "/dev/null"
 
 // Unified returns a change as a unified diff that `patch -p1` accepts.

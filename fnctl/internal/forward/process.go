@@ -75,7 +75,6 @@ func listen(output *io.PipeReader, listens chan<- string) {
 	_, _ = io.Copy(io.Discard, output)
 }
 
-// isRunning reports whether the process still runs.
 func (p *process) isRunning() bool {
 	select {
 	case <-p.ended:

@@ -2,9 +2,9 @@
 
 package kptfile
 
-// document is a Kptfile with all of its fields, for decoding. Unknown fields are errors, as in kpt. Otherwise, a
-// misspelled selector would select other resources than intended, and a misspelled pipeline would not run. Fields
-// that rendering does not use are declared so that decoding accepts them.
+// document is a Kptfile with all of its fields, for decoding. Unknown fields are errors, as in kpt, because a
+// misspelled selector would otherwise select other resources than intended. Fields that rendering does not use are
+// declared so that decoding accepts them.
 type document struct {
 	APIVersion   string         `yaml:"apiVersion"`
 	Kind         string         `yaml:"kind"`

@@ -26,9 +26,8 @@ type Kptfile struct {
 	File string
 	// Name is the package's name.
 	Name string
-	// ParentsFirst makes the functions of this package run before the functions of the packages inside it. The
-	// functions of each package receive the resources of their package and of the packages inside it. ParentsFirst is
-	// ignored in a package inside the rendered package.
+	// ParentsFirst makes the functions of this package run before the functions of the packages inside it. Functions
+	// also receive the resources of inner packages. It is ignored in a package inside the rendered package.
 	ParentsFirst bool
 	// SaveOnFailure makes a failed rendering write the changes of the functions before the failed function. It is
 	// ignored in a package inside the rendered package.

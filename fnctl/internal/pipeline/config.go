@@ -40,7 +40,7 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 // resources to the configuration's file, the first resource is used.
 func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {
-		// As in kpt, paths are compared literally: ./fn.yaml differs from fn.yaml.
+		// As in kpt, paths are compared as strings: ./fn.yaml differs from fn.yaml.
 		if file, _ := pkgtree.File(r); c.Function.ConfigPath != "" && file == c.Function.ConfigPath && c.Package.Owns(r) {
 			c.Config = r.Copy()
 			return

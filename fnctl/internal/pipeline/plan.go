@@ -30,8 +30,8 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places contains each resource's file annotations before a mutator ran, by the resource's number, which another
-	// annotation contains. It is nil for a validator.
+	// places maps each resource's number, which an annotation contains, to the resource's file annotations before a
+	// mutator ran. It is nil for a validator.
 	places map[string]map[string]string
 }
 

@@ -124,7 +124,7 @@ func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNo
 	return resources, nil
 }
 
-// encodeFiles returns the files with these resources, by path, or nil if nobody requested each function's changes.
+// encodeFiles returns the files with these resources, by path. It returns nil if Renderer.Files is not set.
 func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, error) {
 	if r.Files == nil {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the task's position in a serial rendering. first is the smallest index of this task and of inner tasks.
+	// index is the package's position in a serial rendering. first is the smallest index of it and inner packages.
 	index, first int
 
 	events chan func(Observer) // closed after the last event

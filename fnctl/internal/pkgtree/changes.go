@@ -90,7 +90,7 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	return files, nil
 }
 
-// endLines returns data with Windows line ends if all lines of the original content before have Windows line ends.
+// endLines returns data with Windows line ends if before, the original content, has only Windows line ends.
 func endLines(data, before []byte) []byte {
 	ends := bytes.Count(before, []byte("\r\n"))
 	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {

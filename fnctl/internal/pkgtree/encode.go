@@ -78,8 +78,8 @@ func positionOf(resource *yaml.RNode) int {
 	return -1
 }
 
-// encode returns the content of a file with the given resources. comments are the documents of the original file
-// without resources. They keep their positions.
+// encode returns the content of a file with the given resources. comments are the original documents that contain
+// only comments. They keep their positions.
 func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, error) {
 	if len(comments) == 0 {
 		return encodeAll(path, resources...)

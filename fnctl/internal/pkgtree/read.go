@@ -108,8 +108,8 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 	return pkg, err
 }
 
-// readSubpackages reads the packages below dir, at any depth of directories. Each package reads the packages inside
-// itself in the same way. As in kpt, .krmignore does not hide packages.
+// readSubpackages reads the packages below dir at any depth, and recursively the packages inside them. As in kpt,
+// .krmignore does not hide packages.
 func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	var packages []*Package
 	err := fs.WalkDir(r.root.FS(), dir, func(p string, entry fs.DirEntry, err error) error {
@@ -136,8 +136,8 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	return packages, err
 }
 
-// readResources reads the resources of the package at dir from the file name, or from all files below the directory
-// name. If subpackages is true, it includes the packages inside the package.
+// readResources reads the resources of the package at dir. name is a file, or a directory of which all files are
+// read. If subpackages is true, it includes the packages inside the package.
 func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNode, error) {
 	names, err := r.listFiles(path.Join(dir, name), subpackages)
 	if err != nil {

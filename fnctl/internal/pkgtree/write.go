@@ -16,8 +16,8 @@ import (
 )
 
 // Apply writes changes below dir, all or none as far as the file system allows: it prepares all changes before it
-// changes the first file. If ctx expires before that, it writes nothing. A new file that exists already, such as a
-// file in .krmignore, and a file that changed since it was read are errors.
+// changes the first file. It writes nothing if ctx expires before that, if a new file exists already, such as a
+// file in .krmignore, or if a file changed since it was read.
 func Apply(ctx context.Context, dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// describeProgress adds the files that commit changed, and the files that it did not, to the error of commit.
+// describeProgress adds to err, the error of commit, the paths that are changed and the paths that are not.
 func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)

@@ -12,9 +12,9 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Is reports whether reference, the full name of an image, may be the image that a user called image. reference may
-// begin with any registry and directories, because the gateway may have prepended its prefix. If tag is set, it
-// replaces the image's own tag. It may be a version constraint, so that Is accepts every tag of reference.
+// Is reports whether a user who wrote the name image may mean the image with the full name reference. reference may
+// begin with any registry and directories, which the gateway may have added. If tag is set, it replaces the tag in
+// image, and every tag of reference matches, because tag may be a version constraint.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := kptfile.CutTag(image)

@@ -108,7 +108,7 @@ func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	return records
 }
 
-// fromJSON converts a value, which a gateway sends as JSON, to the form of values in a [Field].
+// fromJSON converts a JSON value from a gateway to text: a scalar as plain text, all other values as YAML.
 func fromJSON(value string) string {
 	node, err := yaml.Parse(value)
 	if err != nil || value == "" {
@@ -117,7 +117,7 @@ func fromJSON(value string) string {
 	return plainValue(node.YNode())
 }
 
-// plainValue returns a value in the form of values in a [Field]: the text of a scalar, and YAML otherwise.
+// plainValue converts a YAML node to text: a scalar as plain text, all other values as YAML.
 func plainValue(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode {
 		return strings.TrimSpace(node.Value)

@@ -28,8 +28,8 @@ type Runner interface {
 	Dial(ctx context.Context) (net.Conn, error)
 	// Sandboxes returns a text for users about the method that starts sandboxes.
 	Sandboxes() string
-	// Fingerprint identifies everything except the input on which the output of a function depends, so that the output
-	// can be cached. It is empty for functions whose output depends on the network.
+	// Fingerprint identifies everything on which a function's output depends besides its input, so that the output can
+	// be cached. It is empty for functions whose output depends on the network.
 	Fingerprint(ctx context.Context, image, tag string) (string, error)
 	// Close stops the runner.
 	Close() error

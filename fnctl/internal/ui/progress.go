@@ -203,7 +203,7 @@ func (p *Progress) showLog(text string) {
 	p.writeBlock(text, p.style.faint)
 }
 
-// reasons contains the texts about failures without details such as an exit code, which failureReason adds.
+// reasons contains texts for users about failures. failureReason adds texts with an exit code or a signal.
 var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:      "could not be started",
 	functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:   "its output is not a ResourceList",

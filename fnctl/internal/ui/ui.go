@@ -118,7 +118,7 @@ type paint func(text string) string
 // plain leaves a text unchanged.
 func plain(text string) string { return text }
 
-// style makes texts bold, faint or coloured by sequences that all terminals support, only if colour is true.
+// style makes texts bold, faint or coloured if colour is true, by sequences that all terminals support.
 type style struct{ colour bool }
 
 func (s style) escape(code, text string) string {
