@@ -154,7 +154,7 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// The file's path may be relative to a package inside pkg. If the tree lacks it, the resource determines the file.
+	// The path may be relative to a package inside pkg. If the tree lacks the path, the resource determines the file.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}
@@ -183,7 +183,6 @@ func (l locatedResult) String() string {
 	return fmt.Sprintf("[%s] %s%s", l.Severity, place, l.Message)
 }
 
-// changes returns the files that a render would change.
 func (r *Report) changes() []changedFile {
 	var files []changedFile
 	for _, c := range r.Changes {

@@ -59,7 +59,7 @@ func (c *Cluster) createWorkload(
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is the result of creating a pod and its Service. podNew and serviceNew are false if these existed.
+// creation is the result of creating a pod and its Service. podNew and serviceNew are true for new objects.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool
@@ -181,7 +181,7 @@ const quotaMessage = "exceeded quota"
 // creationProblem converts the error of a failed creation into the problem that waiting callers get from the pool.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
-		// The token is invalid if this replica's pod was deleted with force. Other replicas' tokens are still valid.
+		// The token is rejected if this replica's pod was deleted with force. Other replicas' tokens still work.
 		return pool.Problem{
 			Kind: pool.Lost, Unreachable: true,
 			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),
@@ -269,10 +269,10 @@ func (c *Cluster) Delete(action pool.Delete) {
 // ownsImage reports whether this replica currently owns an image's function.
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace limits the grace period, in seconds, of deleting a pod that has not run yet. Such a pod may miss
-// the stop signal, because the kernel drops signals to a container's first process until the process has registered
-// a handler. It would then live for its whole grace period, which is longer than the longest evaluation. The limit
-// is not lower, because another replica may already use the pod.
+// startingGrace is the maximum grace period, in seconds, for the deletion of a pod that has not run yet. The kernel
+// drops the stop signal until the container's first process has registered a handler. The pod would then live for
+// its whole grace period, which exceeds the longest evaluation. The limit is not lower, because another replica may
+// already use the pod.
 const startingGrace = 30
 
 // shortGracePeriod returns startingGrace for a pod that has not run yet and has a longer grace period. For other

@@ -183,7 +183,7 @@ func (f *FunctionConfigs) startWriters(
 // gather is the delay between a change and its application, so that changes within this time are applied together.
 const gather = 20 * time.Millisecond
 
-// awaitChange waits for a change of the objects and then for the time gather. It returns false if ctx is cancelled.
+// awaitChange waits for a change of the objects, then 20 ms for further changes. It returns false if ctx is done.
 func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	select {
 	case <-f.dirty:

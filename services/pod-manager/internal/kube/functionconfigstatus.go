@@ -66,8 +66,8 @@ func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStat
 	return configStatus{config.Generation, statusError(problems), f.binaries == nil && config.Binary != nil}, true
 }
 
-// reportDelay returns the remaining time to wait for a gateway's report about the object's local binary (see
-// unreportedDelay). It is zero or negative if there is no reason to wait.
+// reportDelay returns the remaining time for which a status waits for a gateway's report about the object's local
+// binary. It is zero or negative if there is no reason to wait.
 func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Duration {
 	if !status.unreported {
 		return 0
@@ -83,8 +83,8 @@ func statusError(problems []string) string {
 	return excerpt.Middle(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
-// patchFor returns the patch that gives a FunctionConfig object this status. It returns nil if the object has the
-// status, or if another replica writes it because a gateway reports there. An error never changes the observed
+// patchFor returns the patch that gives a FunctionConfig object this status. It is nil if the object has the
+// status, or an error that a gateway reported to another replica. A patch with an error keeps the observed
 // generation. Other components' errors about the same generation are kept.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
@@ -110,7 +110,7 @@ func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
 
-// forgetDeleted removes the records of written statuses of objects that no longer exist.
+// forgetDeleted forgets the written statuses of FunctionConfig objects that no longer exist.
 func (f *FunctionConfigs) forgetDeleted(now *functionConfigSnapshot) {
 	there := make(map[string]bool, len(now.configs))
 	for _, c := range now.configs {

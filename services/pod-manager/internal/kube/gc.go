@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// collectGarbage scans for Services without a pod and for pods without a Service. It scans when the informers are
-// synced, again after minPodAge, and then once per ScanInterval.
+// collectGarbage scans for Services without a pod and for pods without a Service: when the informers are synced,
+// again after 5 s (minPodAge), and then once per ScanInterval.
 func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
@@ -41,7 +41,7 @@ func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	podless, withoutService := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
 		toTyped[*corev1.Service](c.services.GetStore().List()))
-	// Such a Service has no function and thus no owner. Its name determines the replica that deletes it.
+	// A Service without a pod belongs to no function. So the Service's name determines the replica that deletes it.
 	for _, service := range podless {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -53,8 +53,8 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task for a Service, after the waiting tasks with the same id, which is the
-// Service's name. It does nothing if the id belongs to another replica.
+// enqueueGarbageTask queues a background task for the Service named id, after its waiting tasks. It does nothing if
+// another replica owns the id.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return
@@ -150,8 +150,8 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return podless, withoutService
 }
 
-// isPodService reports whether this program or Porch's function runner created the Service s for a single pod. Such a
-// Service is named like the pod's id, which its label and its selector contain. Other Services with this label, such
+// isPodService reports whether s is a Service for a single pod, created by this program or by Porch's function
+// runner. Its name is then the pod's id, which its label and selector contain. Other Services with this label, such
 // as a user's Service for all pods of a function, must not be deleted.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name

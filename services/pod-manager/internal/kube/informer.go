@@ -31,11 +31,10 @@ type source[T runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer for the objects of a source. selected sets the selectors of list and watch
-// requests.
+// newInformer returns an informer for the objects of a source. selected sets the selectors of requests.
 //
-// If the API server is unreachable, client-go waits for up to a minute before a retry. So the informer's list and
-// watch functions retry at least once per second. The outage o logs the failures.
+// If the API server is unreachable, client-go waits for up to a minute before a retry. So the list and watch
+// functions retry at least once per second, and report failures to o, which logs them.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {
@@ -60,7 +59,7 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled, without client-go's log, because its outage logs failures.
+// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because outage logs failures.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
@@ -119,7 +118,7 @@ func isAway(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// outage tracks the failed requests of an informer. It counts all failures. It logs the first failure, a reminder
+// outage tracks the failed requests of an informer. It counts all failures, and logs the first failure, a reminder
 // every 5 minutes (reportInterval), and the recovery.
 type outage struct {
 	resource string // resource that the informer lists
@@ -167,8 +166,7 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records whether the last list request succeeded. If so, the informer can poll if watches are
-// forbidden.
+// recordList records whether the last list request succeeded. Then the informer can poll if watches are forbidden.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -209,8 +207,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns the reason that the informer is out of date, or nil if it is up to date. In the error text,
-// things names the informer's objects, and rights names the deploy component that grants the necessary rights.
+// obstacle returns the reason that the informer is out of date, or nil if it is up to date. In the error, things
+// names the objects, and rights the directory in deploy with the Role that permits access.
 func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -69,7 +69,7 @@ type Cluster struct {
 	// deleting contains the UIDs of pods that this process is deleting together with their Services. Garbage
 	// collection does not create missing Services of these pods.
 	deleting sync.Map
-	// extensions contains the extensions of pods' expiries ([pool.Extend]) that wait to be written, by pod name.
+	// extensions maps pod names to their new expiry times, until these are written to the pods' annotations.
 	extensions sync.Map
 }
 

@@ -90,7 +90,7 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover limit the interval at which the discovery document is polled.
+	// minDiscover and maxDiscover limit the interval at which the API server is asked for the installed resources.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
 	// syncTimeout limits the time for which new pods wait until Porch's existing objects are applied.

@@ -22,15 +22,13 @@ const (
 // task is an operation on a pod or its Service in the Kubernetes API. It passes the resulting events to send.
 type task func(ctx context.Context, send func(pool.Event))
 
-// tasks runs the tasks with the same id in order, and all other tasks concurrently. An id is the name of a pod's
-// Service. A pod and its successor share the Service, so the order matters: the Service must not be deleted for the
-// predecessor after the successor's creation has found it.
+// tasks runs tasks with the same id in order, and all other tasks concurrently. An id is the name of a pod's
+// Service, which the pod's successor uses, too. So the order matters: the Service must not be deleted for the old
+// pod after the creation of the new pod has found it.
 //
 // Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
-// collection are background tasks.
-//
-// The queue is bounded by the number of pods. For each pod, at most one creation, one deletion, one extension (see
-// [Cluster.Extend]) and, per scan, two tasks of garbage collection are queued.
+// collection are background tasks. The queue is bounded: each pod has at most one queued creation, deletion and
+// extension (see [Cluster.Extend]) and, per scan, two tasks of garbage collection.
 type tasks struct {
 	// urgent and later contain the ids with waiting urgent tasks and background tasks. An id may be in both.
 	urgent, later *workqueue.Typed[string]

@@ -161,10 +161,9 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run watches the ConfigMap until ctx is cancelled. It calls notify with each template, including the first
-// template, and then logs the template as applied. If the ConfigMap is invalid or deleted, Run logs this and keeps
-// the current template. Porch's published Role permits only to list the ConfigMap. With this Role, changes arrive
-// within about half a minute.
+// Run watches the ConfigMap until ctx is cancelled. It calls notify with each template, including the first, and
+// then logs the template as applied. If the ConfigMap is invalid or deleted, Run logs this and keeps the current
+// template. With Porch's published Role, which permits only lists, changes arrive within about half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -240,7 +239,7 @@ type base struct {
 	changed   func(podspec.Template)
 	resource  schema.GroupVersionResource
 	name      string
-	// part returns a pointer to the field of baseParts that stores this object's content.
+	// part returns a pointer to the field that stores this object's content: the pod or the service.
 	part func(*baseParts) *map[string]any
 }
 
@@ -248,8 +247,8 @@ type base struct {
 // does not exist. The maps are never modified.
 type baseParts struct{ pod, service map[string]any }
 
-// baseTemplates returns a follower for each of Porch's two template objects. Each follower calls the function
-// changed with each new template, and then logs the template as applied.
+// baseTemplates returns a base for each of Porch's two template objects. A base watches its object, calls the
+// function changed with each new template, and then logs the template as applied.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{
 		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
@@ -257,7 +256,7 @@ func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	}
 }
 
-// absent implements follower. It removes the content of an object that does not exist from the template.
+// absent implements follower. Porch's template object does not exist, so its content is removed from the template.
 func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
@@ -323,8 +322,8 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// As long as no launcher (image volume or init container) is chosen, only a user's pod template can be used: it
-		// needs none.
+		// Until a launcher (image volume or init container) is chosen, only a user's pod template is usable, because it
+		// needs no launcher.
 		changed = parts.pod != nil
 	} else {
 		changed = before.Version() != template.Version()

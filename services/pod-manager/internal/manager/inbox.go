@@ -20,8 +20,8 @@ const inboxSize = 1024
 type Inbox struct {
 	messages chan func(*loop)
 	ended    chan struct{} // closes when the manager stops
-	// relisted signals that the minimum numbers of pods changed, see [Settings.listedPods]. Its capacity is 1: senders
-	// do not block, and a signal is never lost.
+	// relisted signals that the configured minimum numbers of pods changed. With its capacity of 1, senders do not
+	// block, and a signal is never lost.
 	relisted chan struct{}
 }
 

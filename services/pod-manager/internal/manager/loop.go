@@ -139,7 +139,7 @@ func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	}
 }
 
-// countPods stores the numbers of pods for the metrics. Once per forgetTicks, it removes from memory the images of
+// countPods stores the numbers of pods for the metrics. Every 10 ticks (forgetTicks), it forgets the images of
 // functions with neither a pool nor a minimum number of pods.
 func (l *loop) countPods() {
 	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
@@ -159,5 +159,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is the number of ticks between two removals of unused images from memory, see countPods.
+// forgetTicks is the number of ticks (seconds) between two removals of unused images from memory.
 const forgetTicks = 10

@@ -95,8 +95,8 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the images that have a minimum number of pods. If an image no longer has a minimum, it
-// removes the minimum from the image's function.
+// listedImages returns the images that have a minimum number of pods. It ends the minimum of images that no longer
+// have one in the settings.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -107,8 +107,8 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods makes an image's minimum number of pods the minimum of its current function, after a lookup of the
-// image. If the image's tag moved to a new digest, it removes the minimum from the former function.
+// keepPods applies an image's minimum number of pods to the digest in what, after a lookup of the image. If the
+// image's tag moved from another digest, it ends the minimum of the former digest.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {

@@ -99,7 +99,7 @@ func (s Settings) workloadWith(f podspec.Function, limits pool.Limits, entry cac
 	}
 }
 
-// override sets *to to a value, unless the value is zero.
+// override assigns value to *to, unless value is zero.
 func override[T int | ~int64](to *T, value T) {
 	if value != 0 {
 		*to = value

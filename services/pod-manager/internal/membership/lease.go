@@ -84,7 +84,7 @@ func (k *Keeper) ownMember() Member {
 	return k.me
 }
 
-// recordRenewal stores the time when the request of the last successful renewal was sent, see isOverdue.
+// recordRenewal stores the time when the request of the last successful renewal of the Lease was sent.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +92,7 @@ func (k *Keeper) recordRenewal(sent time.Time) {
 }
 
 // listLeases lists the Leases of all replicas and updates the view of living replicas. It deletes Leases that have
-// not changed for forgetAfter.
+// not changed for an hour (forgetAfter).
 func (k *Keeper) listLeases(ctx context.Context) error {
 	// Version 0 allows the API server to answer from its cache.
 	list, err := k.config.Leases.List(ctx, metav1.ListOptions{

@@ -118,9 +118,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews the Lease and lists all Leases. Even without its Lease, this replica needs the list. Without
-// rights on Leases, it requests no list. If it has been without these rights for aliveFor, it forgets its peers, and
-// acts without membership.
+// renewAndList renews the Lease and lists all Leases, because this replica needs the list even without its Lease.
+// Without rights on Leases, it does not list, and forgets its peers 15 s (aliveFor) after the last list, so that
+// this replica owns all functions.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
@@ -197,8 +197,7 @@ func (k *Keeper) hasJoined() bool {
 }
 
 // Joined returns a channel that closes once this replica has written its Lease, listed its peers and called
-// Changed, or runs without membership. It closes after at most aliveFor plus cycleTimeout, even if the Kubernetes
-// API is down.
+// Changed, or owns all functions for lack of rights. It closes after at most 21 s (aliveFor plus cycleTimeout).
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
 // StandDown makes this replica own no functions, for a reason that users see. An empty reason permits this replica

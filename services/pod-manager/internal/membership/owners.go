@@ -55,7 +55,7 @@ func (o Owners) Owner(image string) pool.Owner {
 	return pool.Owner{Address: owner.Address}
 }
 
-// Replicas returns the number of replicas that share the functions. It is 1 without membership.
+// Replicas returns the number of replicas that share the functions. It is 1 if replicas do not coordinate.
 func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 
 // Shared reports whether replicas divide the functions by their Leases (membership). Without membership, other

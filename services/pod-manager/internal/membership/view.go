@@ -60,7 +60,7 @@ func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	return next
 }
 
-// aliveMembers returns the living replicas, sorted by name, except the replica whose name is in without.
+// aliveMembers returns the living replicas, sorted by name. It omits the replica whose name equals without.
 func (v view) aliveMembers(without string) []Member {
 	var alive []Member
 	for _, seen := range v.leases {
@@ -72,7 +72,7 @@ func (v view) aliveMembers(without string) []Member {
 	return alive
 }
 
-// forgottenLeases returns the Leases that have not changed for forgetAfter, so that the caller can delete them.
+// forgottenLeases returns the Leases that have not changed for an hour (forgetAfter), so that they can be deleted.
 func (v view) forgottenLeases() []*coordinationv1.Lease {
 	var old []*coordinationv1.Lease
 	for _, seen := range v.leases {

@@ -121,8 +121,8 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost stores whether this replica is disconnected from its pods, and emits a StandDown if this changed. unheard
-// is the number of pods that have been silent since the last answer of any pod.
+// setLost stores whether this replica is disconnected from its pods, and emits the action StandDown if this
+// changed. unheard is the number of pods that have been silent since the last answer of any pod.
 func (m *Machine) setLost(s *step, unheard int) {
 	c := &m.connectivity
 	was := c.lost
@@ -142,9 +142,9 @@ func (m *Machine) setLost(s *step, unheard int) {
 }
 
 // confirmsSilence reports whether a draining pod may be deleted. A pod that was drained because it did not answer
-// may be healthy and this replica disconnected. Such a pod may be deleted if Kubernetes no longer reports it as
-// ready, or if it stays silent for silenceTimeout after another pod answered a later probe. The timeout is
-// necessary because pods do not answer all at once when a network recovers.
+// may be healthy and this replica disconnected. It may be deleted if Kubernetes no longer reports it as ready, or
+// if it stays silent for 3 s (silenceTimeout) after another pod answered a later probe: when a network recovers,
+// pods do not answer all at once.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {

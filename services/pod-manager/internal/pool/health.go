@@ -25,7 +25,7 @@ type stall struct {
 	tooLong bool
 }
 
-// checkTimeout is the timeout of the probe of a pod that may be broken, see the state checking.
+// checkTimeout is the timeout of the probe of a pod that may be broken. The pod gets no leases during the probe.
 const checkTimeout = 3 * time.Second
 
 // probe probes a pod, unless a probe of its current address is already running. A zero timeout means no limit.
@@ -51,14 +51,14 @@ func (p *pod) endProbe(s *step) {
 }
 
 // check moves a ready pod that may be broken to the state checking, and probes it. The pod gets no leases until it
-// answers. The text in why is the reason for users.
+// answers. why is the reason shown to users.
 func (p *pod) check(s *step, early bool, why string) {
 	p.setState(s.at, checking, why)
 	p.health.checkedEarly = early
 	p.probe(s, checkTimeout)
 }
 
-// whyChecked is the reason of a check that users see after a lease reported the pod as broken.
+// whyChecked is the reason shown to users while a pod is probed because a lease reported the pod as broken.
 const whyChecked = "an evaluation found it broken, and its health is being probed"
 
 // markReady moves a pod to the state ready after a probe found it healthy.
@@ -95,8 +95,8 @@ func (p *pod) restart(now time.Time) {
 	p.ran = false
 }
 
-// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, the
-// report may arrive after the check of the pod, so it is possible until the pod is gone.
+// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, this
+// report may arrive after the check of the pod, at any time until the pod is gone.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
@@ -138,7 +138,7 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that was not ready in time. In its text, expected follows "was not".
+// lateProblem returns the problem of a pod that was not "ready" or not "there" (expected) within the timeout.
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -202,7 +202,7 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 }
 
 // backsOff reports whether it is too early for the next attempt to create a pod. If no lease needs the pod (needed
-// is false), attempts are failureMemory apart.
+// is false), attempts are at least a minute (failureMemory) apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
@@ -210,8 +210,8 @@ func (f *failure) backsOff(needed bool, now time.Time) bool {
 // reset forgets failed attempts to create a pod, after a pod became ready or the possible cause was removed.
 func (f *failure) reset() { *f = failure{} }
 
-// forgetOld clears the attempts and the backoff if the last failure is old: at least failureMemory before since,
-// the request time of the oldest waiting lease.
+// forgetOld clears the attempts and the backoff if the last failure was a minute (failureMemory) or more before
+// since, the request time of the oldest waiting lease.
 func (f *failure) forgetOld(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
@@ -238,9 +238,8 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt to create a pod. A pod that was ready does
-// not count unless it is broken, because a new pod may work. If several pods are lost together, only one of them
-// counts.
+// countLoss counts a lost pod as a failed attempt to create a pod, unless the pod was ready and a new pod may work.
+// If several pods are lost together, only one of them counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
@@ -255,7 +254,7 @@ func (p *pool) countDeletion(s *step, pod *pod) {
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// drainFailed drains a broken pod, and counts it as a failed attempt to create a pod, see countLoss.
+// drainFailed drains a broken pod, and counts it as a failed attempt to create a pod, with countLoss's exceptions.
 func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})

@@ -66,8 +66,8 @@ func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
 // incapacity returns the reason that this replica cannot serve a pool, such as a broken network. It is empty if the
-// replica can serve the pool. With membership, a disconnected replica owns pools only if all replicas stood down.
-// Then it serves these pools, because no replica can do better.
+// replica can serve the pool. It is also empty for an owner that coordinates with other replicas: a disconnected
+// replica owns pools only if all replicas are disconnected, and then no replica can do better.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || p.owner.isCertain() {
 		return ""

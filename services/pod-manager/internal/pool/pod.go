@@ -47,8 +47,8 @@ const (
 // usable reports whether a pod in this state accepts leases now or may accept them later.
 func (s state) usable() bool { return s <= checking }
 
-// stage returns creating for starting, because the ready timeout begins with the creation. It returns draining for
-// deleting, because a pod has been leaving since it was drained. It returns all other states unchanged.
+// stage returns the state at whose start a pod's timeout begins: creating for starting (the ready timeout), and
+// draining for deleting (the deletion timeout). Other states are unchanged.
 func (s state) stage() state {
 	switch s {
 	case starting:
@@ -128,7 +128,7 @@ const (
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state. The text in why is the reason for users.
+// setState moves a pod to another state. why is the reason shown to users.
 func (p *pod) setState(now time.Time, to state, why string) {
 	if to.stage() != p.state.stage() {
 		p.since = now
@@ -208,8 +208,8 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends.
-// The text in why is the reason for users.
+// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends. why
+// is the reason shown to users.
 func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, why)

@@ -145,13 +145,12 @@ func (p *pool) needsTick(now time.Time) bool {
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// canDelete reports whether a pool has been empty for goneFor and can be removed from memory. The pool is kept
-// until then, because the names of new pods depend on the UIDs of its former pods.
+// canDelete reports whether a pool has been empty for 10 minutes (goneFor) and can be removed from memory. Until
+// then, the names of new pods depend on the UIDs of its former pods.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
 
-// configure applies a new configuration to the pool.
 func (p *pool) configure(s *step, c Config) {
 	former := p.version
 	p.limits = c.limitsOf(p.function)
@@ -294,11 +293,10 @@ func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// isOutdated reports whether a pod must be replaced, because its template or settings are outdated.
-//
-// Replicas with different, unordered versions may run for hours. With membership, the version of the function's
-// owner counts. Without membership, each replica owns all functions, and replicas that replaced each other's pods
-// would cause a series of cold starts. So only pods that are older than this replica's version are outdated then.
+// isOutdated reports whether a pod must be replaced, because its template or settings are outdated. If replicas
+// coordinate, the version of the function's owner counts. Otherwise, replicas with different versions could replace
+// each other's pods for hours, which causes cold starts. So only pods that are older than this replica's version
+// are then outdated.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
