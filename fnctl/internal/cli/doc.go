@@ -71,7 +71,7 @@ func (c *docCommand) check(flags *pflag.FlagSet) error {
 	return c.gateway.check(flags)
 }
 
-// noInput is the input of a function that shows its help.
+// noInput is the empty input of a function that only shows its help.
 var noInput = []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
 
 func (c *docCommand) run(ctx context.Context) (err error) {

@@ -333,7 +333,7 @@ func signalNumber(name string) int {
 	return int(syscall.SIGKILL)
 }
 
-// writeResults writes a failed function's results as a ResourceList without items, which callers of docker ignore.
+// writeResults writes a failed function's results as a ResourceList. It omits items, which callers then ignore.
 func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
 	if len(failure.GetResults()) == 0 {
 		return nil

@@ -102,8 +102,7 @@ func (f *oneFunction) variables(environ []string) []string {
 	return all
 }
 
-// config returns the function's configuration, from the file of --fn-config or from key=value arguments. It is nil
-// if the user gave neither.
+// config returns the function's configuration, from --fn-config or key=value arguments. It is nil without either.
 func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) {
 	switch {
 	case f.configFile != "":

@@ -117,8 +117,8 @@ func (c *topCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// followStatus shows a new snapshot of the gateway's activity at each interval, until the user stops the command by
-// a signal and ctx is done. A failed query does not end it.
+// followStatus shows a new snapshot of the gateway's activity at each interval, until a signal from the user ends
+// ctx. It continues after a failed query.
 func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, snapshot top.Snapshot) {
 	screen := isTerminal(c.env.Stdout) && c.output == ""
 	if screen {

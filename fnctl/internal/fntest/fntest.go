@@ -47,8 +47,7 @@ func (g Gateway) EvaluateFunction(ctx context.Context,
 // Service adds a gRPC service to a test gateway, in addition to the evaluation of functions.
 type Service func(*http.ServeMux)
 
-// Pods returns the service that lists function pods. If pods is nil, the test gateway answers like a gateway
-// without function pods.
+// Pods returns the service that lists function pods. If pods is nil, the test gateway runs no function pods.
 func Pods(pods lease.Manager) Service {
 	return func(mux *http.ServeMux) {
 		if pods != nil {

@@ -15,7 +15,7 @@ import (
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the package's position in a serial rendering. first is the smallest index of it and inner packages.
+	// index is the package's position in a serial rendering. first is the smallest index of the packages in its tree.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -51,8 +51,7 @@ func newTasks(plan *Plan) []*task {
 }
 
 // innerFirst renders inner packages before outer packages, because functions of outer packages receive the
-// resources of both. Up to r.Jobs packages run concurrently, but events and results have the order of a serial
-// rendering.
+// resources of both. Up to r.Jobs packages run concurrently, but events and results are in serial order.
 func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
 	tasks := newTasks(plan)
 	if r.Jobs > 1 {

@@ -95,7 +95,7 @@ func (c *Cluster) handleFailure(
 	case created.podError != nil:
 		send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
-			// The Service is new, so no other pod uses it.
+			// The Service is new, so no other pod uses it, and it can be deleted.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case created.serviceError != nil:
@@ -270,9 +270,8 @@ func (c *Cluster) Delete(action pool.Delete) {
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
 // startingGrace is the maximum grace period, in seconds, for the deletion of a pod that has not run yet. The kernel
-// drops the stop signal until the container's first process has registered a handler. The pod would then live for
-// its whole grace period, which exceeds the longest evaluation. The limit is not lower, because another replica may
-// already use the pod.
+// drops the stop signal until the container's first process handles it. The pod would then live for its own grace
+// period, which exceeds the longest evaluation. The limit is not lower: another replica may use the pod.
 const startingGrace = 30
 
 // shortGracePeriod returns startingGrace for a pod that has not run yet and has a longer grace period. For other
@@ -292,8 +291,7 @@ func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
 
-// removePod deletes a pod if it has this UID and resource version. With an empty UID or version, it deletes any pod of
-// that name.
+// removePod deletes the pod if its UID and resource version match. An empty UID or version matches any pod.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, version string) error {
 	options := metav1.DeleteOptions{
 		Preconditions:      &metav1.Preconditions{},

@@ -50,8 +50,7 @@ type FunctionConfigs struct {
 	// written maps the UID of an object to the last status that this process wrote. If another client overwrites this
 	// status, it is not written again.
 	written map[string]configStatus
-	// denied is the time of the next attempt to write a status after the API server denied a write. It is zero if no
-	// write was denied.
+	// denied is the time of the next write of a status after the API server denied a write. Otherwise it is zero.
 	denied time.Time
 }
 

@@ -222,8 +222,8 @@ func (o *outage) obstacle(things, rights string) error {
 	return fault.New(fault.Unavailable, "cannot read %s from the Kubernetes API: %w", things, o.cause)
 }
 
-// slimObject removes the fields that this program does not use from an object. This saves memory, because each
-// replica's informers keep all objects in memory. Informers permit to change the object itself.
+// slimObject removes the fields that this program does not use from an object, in place, because each replica's
+// informers keep all objects in memory.
 func slimObject(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil) // a large part of an object

@@ -21,10 +21,10 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Launching chooses how the wrapper server is added to function pods: by an image volume if the API server's
-// version supports it, otherwise by an init container. It switches to init containers if a node cannot mount an
-// image. It learns this from a pod, because the status of nodes would require a right for the whole cluster. Pods of
-// both kinds count as current. A change applies to new pods only. A nil Launching does nothing.
+// Launching chooses how the wrapper server is added to new function pods: by an image volume if the API server's
+// version supports it, otherwise by an init container. It switches to init containers if a pod's node cannot mount
+// an image. It learns this from the pod, because the status of nodes would require a right for the whole cluster.
+// Pods of both kinds count as current. A nil Launching does nothing.
 type Launching struct {
 	version func(context.Context) (*version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)

@@ -27,8 +27,7 @@ func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	}
 }
 
-// sendProblem sends the state of a pod to the pools, with a problem that the pod's own status does not contain,
-// such as a missing Service.
+// sendProblem sends the state of a pod with a problem that the pod's status lacks, such as a missing Service.
 func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()

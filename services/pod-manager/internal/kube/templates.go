@@ -119,8 +119,7 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle returns the reason that there is no template. The error's class is [fault.Precondition] if a user must
-// change something.
+// obstacle returns the reason that there is no template, of class [fault.Precondition] if a user must act.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -322,8 +321,7 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// Until a launcher (image volume or init container) is chosen, only a user's pod template is usable, because it
-		// needs no launcher.
+		// Until a launcher (image volume or init container) is chosen, only a user's pod template works: it needs none.
 		changed = parts.pod != nil
 	} else {
 		changed = before.Version() != template.Version()

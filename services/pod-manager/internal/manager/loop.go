@@ -27,8 +27,7 @@ type loop struct {
 	images map[pool.Function]podspec.Function
 	// lookups maps an image to the number of leases that wait for the lookup of the image's digest.
 	lookups map[string]int32
-	// listedPods maps images to their configured minimum numbers of pods. It is the result of [Settings.listedPods]
-	// for the current settings.
+	// listedPods maps images to their configured minimum numbers of pods, as [Settings.listedPods] returns them.
 	listedPods map[string]int
 	// minimum maps each image with a minimum number of pods to its current function: the digest to which the image's
 	// tag refers now. The pools of these functions keep the minimum.

@@ -96,8 +96,7 @@ func collectErrors[T any](errs *[]error) func(T, error) T {
 	}
 }
 
-// observePods passes the numbers of pods to the metrics exporter. If several images have the same label value,
-// their pods are added up.
+// observePods passes the numbers of pods to the metrics exporter. It adds up the pods of images with equal labels.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	now := m.counts.Load()
 	type labels struct{ image, state string }

@@ -95,8 +95,7 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the images that have a minimum number of pods. It ends the minimum of images that no longer
-// have one in the settings.
+// listedImages returns the images with a minimum number of pods. It ends minimums that are no longer configured.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {

@@ -37,8 +37,7 @@ type Settings struct {
 	MinPods int
 }
 
-// listedPods returns the images whose settings in Functions or Configs result in a minimum number of pods above
-// zero, and these minimums.
+// listedPods returns the minimum numbers of pods above zero that Functions and Configs set, by image.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {

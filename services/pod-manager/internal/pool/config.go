@@ -13,8 +13,7 @@ type Function struct {
 	Digest string
 }
 
-// Limits contains the limits and settings of a function's pool. If MaxPods, MaxWaitlistLength or MaxConcurrency is
-// zero, it counts as 1.
+// Limits contains a function's limits. MaxPods, MaxWaitlistLength and MaxConcurrency count as 1 if they are zero.
 type Limits struct {
 	// MaxPods is the maximum number of usable pods. Draining pods do not count, so that new pods can be created before
 	// draining pods are gone. While an outdated pod is replaced, one more pod may exist.

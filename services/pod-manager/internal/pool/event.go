@@ -190,13 +190,11 @@ type Tick struct{}
 type Owner struct {
 	// Mine is true if this replica is the owner.
 	Mine bool
-	// Address is the address where gateways reach the owner, if another replica is the owner. It is empty if the
-	// address is unknown.
+	// Address is the address where gateways reach another replica that is the owner. It is empty if unknown.
 	Address string
-	// Alone is true if this replica does not coordinate with other replicas (no membership). Other replicas may own
-	// the function, too.
+	// Alone is true if replicas do not coordinate (no membership). Other replicas may own the function, too.
 	Alone bool
 }
 
-// isCertain reports whether this replica is the only owner.
+// isCertain reports whether this replica coordinates with other replicas and is the only owner.
 func (o Owner) isCertain() bool { return o.Mine && !o.Alone }

@@ -22,8 +22,7 @@ const watchLag = 2 * time.Second
 // in line, and the least recently used idle pods are deleted to make room for them.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
-	// refused is Kubernetes' message about the last pod that the ResourceQuota refused. Until refusedUntil, no pod is
-	// created.
+	// refused is Kubernetes' message about the last pod over the quota. Until refusedUntil, no pod is created.
 	refused      string
 	refusedUntil time.Time
 }
@@ -74,9 +73,9 @@ func (m *Machine) enterLine(s *step, p *pool) {
 }
 
 // evictIdle makes room for the pools in line while the ResourceQuota is used up: it drains an idle pod for each
-// pool. Pods that are already being removed make room for the first pools in line. If no pod of this replica's own
-// functions is idle, callers of a pool without a pod are redirected to other replicas, because each replica knows best
-// which of its own pods are idle. Pods of other owners are the last resort, see mayEvictForeign.
+// pool, except for the first pools, which get the room of pods that are already leaving. If no pod of its own
+// functions is idle, it redirects callers of a pool without a pod to other replicas, which know best which of their
+// own pods are idle. Pods of other owners are the last resort, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -131,9 +130,9 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns idle pods, least recently used first. If owned is true, these are pods of functions that this
-// replica certainly owns, otherwise pods of all other functions. Replicas extend the expiries of pods in use once per
-// extensionInterval. So another replica does not use a pod if it has not extended the pod's expiry for longer.
+// idlePods returns idle pods, least recently used first: pods of functions that this replica certainly owns, or, if
+// owned is false, of all other functions. Replicas extend the expiry of a pod in use once per extensionInterval, so
+// another replica does not use a pod without a recent extension.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {

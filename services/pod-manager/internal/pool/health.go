@@ -72,17 +72,15 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the previous observation (before). The
-// containers must have been observed running, because a probe may succeed before Kubernetes reports running
-// containers.
+// containersStopped reports whether a pod's containers stopped since the previous observation (before). They must
+// have been observed running, because a probe may succeed before Kubernetes reports running containers.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
 	return !p.observed.containersRun() && (p.ran || stalled || lostAddress)
 }
 
-// lostReadiness reports whether Kubernetes has stopped reporting a serving pod as ready, for instance because the
-// pod's node is not ready.
+// lostReadiness reports whether Kubernetes no longer reports a serving pod as ready, such as after a node failure.
 func (p *pod) lostReadiness(before Observation) bool {
 	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
@@ -169,8 +167,7 @@ const (
 	maxHeldBackoff = 4 * time.Second
 	// failureMemory is the time after which a failed attempt to create a pod no longer affects new leases.
 	failureMemory = time.Minute
-	// maxBroken is the number of consecutive leases that must report a pod as broken before the pod is drained even
-	// though its probes succeed.
+	// maxBroken is the number of consecutive leases that must report a pod as broken to drain it despite its probes.
 	maxBroken = 3
 )
 

@@ -228,7 +228,7 @@ func (p *pod) returnToStarting(s *step) {
 	}
 }
 
-// changedSinceDrain reports whether a draining pod changed although it must not, see Delete.Version.
+// changedSinceDrain reports whether a draining pod changed, so that another replica may use the pod.
 func (p *pod) changedSinceDrain() bool {
 	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
@@ -240,8 +240,7 @@ func (r *removal) backOff(now time.Time) {
 	r.retryAt = now.Add(delay)
 }
 
-// minTTL is the minimum time to live of a pod. With a shorter time, a pod in use could expire before its expiry is
-// extended.
+// minTTL is the minimum time to live of a pod. With less, a pod in use could expire before its expiry is extended.
 const minTTL = 5 * time.Second
 
 // expiry is the time when an unused pod is deleted. It is stored in an annotation of the pod, so that it survives
@@ -275,8 +274,7 @@ func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
 	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
 
-// extendExpiry sets the expiry of a pod in use to the current time plus the time to live. It never moves the expiry
-// to an earlier time.
+// extendExpiry moves the expiry of a pod in use to now plus the time to live, but never to an earlier time.
 func (p *pod) extendExpiry(s *step) {
 	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
 		p.expiry.at = end

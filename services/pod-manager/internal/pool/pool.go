@@ -293,10 +293,9 @@ func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// isOutdated reports whether a pod must be replaced, because its template or settings are outdated. If replicas
-// coordinate, the version of the function's owner counts. Otherwise, replicas with different versions could replace
-// each other's pods for hours, which causes cold starts. So only pods that are older than this replica's version
-// are then outdated.
+// isOutdated reports whether a pod's template or settings are outdated, so that the pod must be replaced. If
+// replicas coordinate, the version of the function's owner counts. Otherwise, only pods older than this replica's
+// version are outdated: replicas could otherwise cause cold starts by replacing each other's pods for hours.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):

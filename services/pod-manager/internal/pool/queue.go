@@ -254,8 +254,7 @@ const (
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict is the result of a check: whether all pods that failed during a caller's earlier attempts ran out
-// of memory.
+// memoryVerdict states whether all pods that failed during a caller's earlier attempts ran out of memory.
 type memoryVerdict int
 
 const (
