@@ -118,12 +118,14 @@ func (m *Machine) mayEvictForeign(s *step, p *pool) bool {
 		(len(p.queue) > 0 && s.age(p.queue[0].requested.at) >= takeoverTime)
 }
 
-// countLeaving counts the draining and deleting pods, because they make room for new pods. A pod that has been
-// leaving for deletionTimeout does not count, because its deletion may never complete.
+// countLeaving counts the pods that make room for new pods: Kubernetes is deleting them, or this replica deletes them
+// once they are drained. A pod that has been leaving for deletionTimeout does not count, because its deletion may never
+// complete.
 func (m *Machine) countLeaving(now time.Time) int {
 	n := 0
 	for _, p := range m.pods.byName {
-		if !p.state.usable() && now.Sub(p.since) < deletionTimeout {
+		leaving := !p.state.usable() && (p.observed.Deleting || p.isDeletedHere())
+		if leaving && now.Sub(p.since) < deletionTimeout {
 			n++
 		}
 	}

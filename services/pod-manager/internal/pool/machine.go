@@ -187,14 +187,13 @@ func (m *Machine) obstacleOf(p *pool) string {
 	}
 }
 
-// deleteDrained deletes the draining pods of a pool that have no leases. If another replica owns the pool, it
-// deletes only pods that this replica drained to make room for other pods.
+// deleteDrained deletes the draining pods of a pool that have no leases, if this replica must delete them.
 func (m *Machine) deleteDrained(s *step, p *pool) {
 	for _, pod := range p.pods {
-		if !p.owner.Mine && pod.removal.eviction != evictionCapacity {
+		if pod.state.usable() || pod.use.leases > 0 || !pod.isDeletedHere() {
 			continue
 		}
-		if pod.state.usable() || pod.use.leases > 0 || s.at.Before(pod.removal.retryAt) || !m.confirmsSilence(s, pod) {
+		if s.at.Before(pod.removal.retryAt) || !m.confirmsSilence(s, pod) {
 			continue
 		}
 		first := pod.removal.retryAt.IsZero()

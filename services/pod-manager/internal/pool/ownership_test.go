@@ -516,6 +516,23 @@ func TestQuotaInTheProcessOfItsCallersEvictsForeignPods(t *testing.T) {
 	}
 }
 
+// TestPodsThatOthersDeleteMakeNoRoom has a pod of another owner be broken, which only that owner deletes: it does not
+// keep an idle pod from making way.
+func TestPodsThatOthersDeleteMakeNoRoom(t *testing.T) {
+	t.Parallel()
+	s, g := newStage(nil), function("g")
+	s.handle(pool.OwnersChanged{Replicas: 2, Owner: func(f pool.Function) pool.Owner {
+		return pool.Owner{Mine: f.Reference != "broken"}
+	}})
+	broken := observed("broken-1", function("broken"), 1, s.now)
+	broken.Problem = pool.Problem{Kind: pool.Lost, Reason: "evicted"}
+	s.handle(broken, observed("idle-1", function("idle"), 1, s.now), pool.LeaseRequested{Lease: 1, Function: g},
+		pool.CreateFailed{Name: "g-1", Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}})
+	if a, deleted := last[pool.Delete](s); !deleted || a.Name != "idle-1" {
+		t.Errorf("%+v is deleted, want the idle pod", a)
+	}
+}
+
 // TestForeignPodsAreTheLastResort has gateways' callers want a pod at a quota while all idle pods belong to another
 // owner: the caller is sent to that owner. A caller who asked all replicas waits, since a replica that cannot reach the
 // Kubernetes API does not write that it uses a pod. Then the pod is deleted if it is as it was seen.

@@ -218,6 +218,12 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.markDirty(p.pool)
 }
 
+// isDeletedHere reports whether this replica deletes the draining pod. If another replica owns the function, this
+// replica deletes only pods that it drained to make room for other pods.
+func (p *pod) isDeletedHere() bool {
+	return p.pool.owner.Mine || p.removal.eviction == evictionCapacity
+}
+
 // returnToStarting cancels the removal of a draining or deleting pod, unless Kubernetes is already deleting the
 // pod. The pod returns to the state starting.
 func (p *pod) returnToStarting(s *step) {
