@@ -113,7 +113,8 @@ const (
 	answered              // an answer waits to be written
 )
 
-// waiter is a request or an answer that waits for memory of the budget, or of its function's share.
+// waiter is a request or an answer that waits until the budget has enough free memory for it. A function may use only
+// a part of the budget.
 type waiter struct {
 	*Reservation
 	stage    stage
@@ -254,7 +255,7 @@ func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// beginUse adds the bytes that r reserves to the memory that a function uses, and endUse subtracts them. The caller
+// beginUse counts the memory reserved by r as memory that the function uses; endUse takes it off again. The caller
 // holds mu.
 func (b *Budget) beginUse(r *Reservation, function string) {
 	u := b.functions[function]

@@ -38,7 +38,7 @@ type Environment struct {
 	// ImageProgram is a program of this machine that runs instead of every image, to test a function before its image
 	// is built. If it is empty, the images run.
 	ImageProgram string
-	// Environ is the environment of functions that are programs of this machine.
+	// Environ is the environment variables, as "NAME=value", of functions that run as local binaries.
 	Environ        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer

@@ -38,7 +38,7 @@ type Config struct {
 	Unreachable string
 }
 
-// Gateway is a client of a gateway. It evaluates functions and queries the gateway's status.
+// Gateway is a client of the gateway service. It sends resource lists to functions and queries the gateway's status.
 type Gateway struct {
 	address string
 	limit   int

@@ -120,7 +120,8 @@ func (h *Host) isDead() bool {
 	return h.dead
 }
 
-// conn is one side of a connection to a host. While the host is silent, its Read does not return.
+// conn is one side of a connection to a host that a test can make silent. While the host is silent, Read on the
+// connection blocks.
 type conn struct {
 	net.Conn
 

@@ -46,7 +46,7 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// At most maxRuns evaluations of a function are stored. For a busy function, they cover less than a minute.
+	// The last maxRuns evaluations of a busy function cover less than the usual period of the rate, one minute.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

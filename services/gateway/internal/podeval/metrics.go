@@ -90,9 +90,9 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a lease that was not granted counts as a failed cold start: a pod was starting at
-// the end, or the error means that no pod can start. The last phase alone is not sufficient: a pod-manager that
-// remembers that an image does not exist rejects the lease before any phase.
+// coldStartFailed reports whether a rejected lease counts as a failed cold start. It does so if the pod was starting in
+// the last phase, or if err means that no pod can start: a pod-manager that has cached that an image does not exist
+// rejects the lease before the first phase.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }

@@ -42,9 +42,9 @@ type probe struct {
 	over   bool // cancelled or answered
 }
 
-// New returns a Prober that calls the function report with its results, which are [pool.Probed] and
-// [pool.Unanswered] events. The Prober presents the certificate in identity to pods, if there is a certificate. So
-// a pod counts as healthy only if it accepts this program as a caller.
+// New returns a Prober that reports its results, [pool.Probed] and [pool.Unanswered], by calling report. If identity
+// contains a certificate, the Prober presents it to pods, so that only a pod that accepts the pod-manager as a caller
+// counts as healthy.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.probeUntilServing, report)
 }

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// syncTimeout limits an attempt to make the pull secret equal to the file.
+	// syncTimeout limits one attempt to write the docker configuration file into the Secret with registry
+	// credentials.
 	syncTimeout = 5 * time.Second
 	// maxConflicts is the maximum number of attempts to write the pull secret while other replicas write it too.
 	maxConflicts = 5

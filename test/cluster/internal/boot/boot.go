@@ -53,8 +53,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	return client, nil
 }
 
-// Wait creates the objects that every cluster needs, waits until a pod has run, and logs each step. The caller closes
-// the channel images when the registries contain the pod's images.
+// Wait creates the objects that every cluster needs, runs a pod to show that the cluster works, and logs each step. It
+// starts the pod when the caller closes the channel images, after it has pushed the pod's images.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()

@@ -207,7 +207,7 @@ func makeDevice(string) error {
 	return syscall.Mknod(filepath.Join(os.TempDir(), "null"), syscall.S_IFCHR|0o600, 1<<8|3)
 }
 
-// forkSelf starts child processes that hang. The argument is their number.
+// forkSelf starts count child processes, which never exit by themselves.
 func forkSelf(count string) error {
 	n, err := strconv.Atoi(count)
 	exitOnError(err)
