@@ -159,9 +159,7 @@ func onPID(attempt func(pid int) error) func(string) error {
 		if target == "parent" {
 			return attempt(os.Getppid())
 		}
-		pid, err := strconv.Atoi(target)
-		exitOnError(err)
-		return attempt(pid)
+		return attempt(parseInt(target))
 	}
 }
 
@@ -181,9 +179,7 @@ func addressOf[T any](value *T) int { return int(uintptr(unsafe.Pointer(value)))
 
 // makeEmptyFiles creates empty files in the temporary directory. The argument is their number.
 func makeEmptyFiles(count string) error {
-	n, err := strconv.Atoi(count)
-	exitOnError(err)
-	for i := range n {
+	for i := range parseInt(count) {
 		fd, err := syscall.Open(filepath.Join(os.TempDir(), strconv.Itoa(i)), syscall.O_CREAT|syscall.O_WRONLY, 0o600)
 		if err != nil {
 			return err
@@ -209,11 +205,9 @@ func makeDevice(string) error {
 
 // forkSelf starts count child processes, which never exit by themselves.
 func forkSelf(count string) error {
-	n, err := strconv.Atoi(count)
-	exitOnError(err)
 	exe, err := os.Executable()
 	exitOnError(err)
-	for range n {
+	for range parseInt(count) {
 		if _, err := os.StartProcess(exe, []string{exe, "hang"}, &os.ProcAttr{}); err != nil {
 			return err
 		}
@@ -223,9 +217,7 @@ func forkSelf(count string) error {
 
 // joinGroup starts a child process in the process group of the target, another process.
 func joinGroup(target string) error {
-	pid, err := strconv.Atoi(target)
-	exitOnError(err)
-	group, err := syscall.Getpgid(pid)
+	group, err := syscall.Getpgid(parseInt(target))
 	exitOnError(err)
 	exe, err := os.Executable()
 	exitOnError(err)

@@ -5,10 +5,8 @@ package main
 import (
 	"cmp"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // startSelf starts this program with another behaviour as a child, which inherits stdin, stdout and stderr.
@@ -78,9 +76,7 @@ func holdDetach(value string) int {
 }
 
 func holdRest(value string) int {
-	d, err := time.ParseDuration(value)
-	exitOnError(err)
-	time.Sleep(d)
+	pause(value)
 	writeText(os.Stdout, os.Getenv("TESTFN_REST"))
 	return 0
 }
@@ -93,9 +89,7 @@ func detachChild(string) int {
 // startDaemons starts daemons in the usual way: a child in a new session starts the daemon and exits, so that init
 // becomes the daemon's parent. Value is the number of daemons; if it is empty, there is one.
 func startDaemons(value string) int {
-	n, err := strconv.Atoi(cmp.Or(value, "1"))
-	exitOnError(err)
-	for range n {
+	for range parseInt(cmp.Or(value, "1")) {
 		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
 		exitOnError(err)
 	}

@@ -22,23 +22,25 @@ const usageStatus = 64
 type behaviour func(value string) int
 
 var behaviours = map[string]behaviour{
+	// Functions with the same reply for all inputs.
+	"empty":         reply("", "", 0),                                       // exits 0 without output
+	"warn":          reply(results, "one resource is invalid\n", 0),         // exits 0 with a result of severity error
+	"exit1":         reply(results, "failed: one resource is invalid\n", 1), // fails with results and a log
+	"exit1-silent":  func(string) int { return 1 },                          // fails without reading or writing anything
+	"exit1-garbage": reply("kind: [", "failed halfway\n", 1),                // fails with an output that does not parse
+	"garbage":       reply("kind: [", "all is well\n", 0),                   // exits 0 with an output that does not parse
+	"bad-utf8":      reply("", "broken: \xff\xfe\xc3(\n", 1),                // fails with a log that is not UTF-8
+
 	// Functions that exit by themselves.
-	"echo":          echo,           // writes its input
-	"empty":         empty,          // exits 0 without output
-	"env":           env,            // writes its environment as results
-	"help":          help,           // shows its help on VALUE (stdout or stderr) if called with --help, else echoes
-	"warn":          warn,           // exits 0 with a result of severity error
-	"exit1":         exit1,          // fails with results and a log
-	"exit1-silent":  exit1Silent,    // fails without reading or writing anything
-	"exit1-garbage": exit1Garbage,   // fails with an output that does not parse
-	"garbage":       garbage,        // exits 0 with an output that does not parse
-	"bad-utf8":      badUTF8,        // fails with a log that is not UTF-8
-	"ignore-stdin":  ignoreStdin,    // exits 0 without reading its input
-	"allocate":      allocateMemory, // uses VALUE bytes of memory, then echoes
-	"sleep":         sleep,          // waits for the duration VALUE, then echoes
-	"greet":         greet,          // logs VALUE bytes before it reads its input, then echoes
-	"leave":         leaveFiles,     // exits 0 after the duration VALUE without reading or writing anything
-	"signal":        die,            // dies by signal number VALUE, or by SIGKILL
+	"echo":         echo,           // writes its input
+	"env":          env,            // writes its environment as results
+	"help":         help,           // shows its help on VALUE (stdout or stderr) if called with --help, else echoes
+	"ignore-stdin": ignoreStdin,    // exits 0 without reading its input
+	"allocate":     allocateMemory, // uses VALUE bytes of memory, then echoes
+	"sleep":        sleep,          // waits for the duration VALUE, then echoes
+	"greet":        greet,          // logs VALUE bytes before it reads its input, then echoes
+	"leave":        leaveFiles,     // exits 0 after the duration VALUE without reading or writing anything
+	"signal":       die,            // dies by signal number VALUE, or by SIGKILL
 
 	// Functions that must be stopped.
 	"hang":           hang,          // neither reads nor writes

@@ -37,12 +37,28 @@ func writeText(f *os.File, text string) {
 	exitOnError(err)
 }
 
-// writeReply implements behaviours that read their input, write a fixed output and log, and return an exit code.
-func writeReply(output, log string, code int) int {
-	readInput()
-	writeText(os.Stdout, output)
-	writeText(os.Stderr, log)
-	return code
+// reply returns a behaviour that reads its input, writes a fixed output and log, and returns an exit code.
+func reply(output, log string, code int) behaviour {
+	return func(string) int {
+		readInput()
+		writeText(os.Stdout, output)
+		writeText(os.Stderr, log)
+		return code
+	}
+}
+
+// parseInt returns the number in the value of a behaviour.
+func parseInt(value string) int {
+	n, err := strconv.Atoi(value)
+	exitOnError(err)
+	return n
+}
+
+// pause waits for the duration in the value of a behaviour.
+func pause(value string) {
+	d, err := time.ParseDuration(value)
+	exitOnError(err)
+	time.Sleep(d)
 }
 
 func echo(string) int {
@@ -58,14 +74,6 @@ func help(stream string) int {
 	writeText(map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr}[stream], "Usage: the help of testfn\n")
 	return 0
 }
-
-func empty(string) int        { return writeReply("", "", 0) }
-func warn(string) int         { return writeReply(results, "one resource is invalid\n", 0) }
-func exit1(string) int        { return writeReply(results, "failed: one resource is invalid\n", 1) }
-func exit1Silent(string) int  { return 1 }
-func exit1Garbage(string) int { return writeReply("kind: [", "failed halfway\n", 1) }
-func garbage(string) int      { return writeReply("kind: [", "all is well\n", 0) }
-func badUTF8(string) int      { return writeReply("", "broken: \xff\xfe\xc3(\n", 1) }
 
 func ignoreStdin(string) int {
 	writeText(os.Stdout, emptyList)
@@ -88,8 +96,7 @@ func allocateMemory(value string) int {
 
 // useMemory allocates as many bytes as value says, writes to them so that they are really used, and returns them.
 func useMemory(value string) []byte {
-	size, err := strconv.Atoi(value)
-	exitOnError(err)
+	size := parseInt(value)
 	memory := make([]byte, size)
 	for i := 0; i < size; i += os.Getpagesize() {
 		memory[i] = 1 // the kernel allocates a page when it is written to
@@ -98,9 +105,7 @@ func useMemory(value string) []byte {
 }
 
 func sleep(value string) int {
-	d, err := time.ParseDuration(value)
-	exitOnError(err)
-	time.Sleep(d)
+	pause(value)
 	return echo("")
 }
 
@@ -110,9 +115,7 @@ func greet(size string) int {
 }
 
 func leaveFiles(value string) int {
-	d, err := time.ParseDuration(value)
-	exitOnError(err)
-	time.Sleep(d)
+	pause(value)
 	return 0
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -37,9 +36,7 @@ func ignoreSigterm(string) int {
 func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
-		n, err := strconv.Atoi(value)
-		exitOnError(err)
-		sig = n
+		sig = parseInt(value)
 	}
 	readInput()
 	writeText(os.Stderr, "about to die\n")
@@ -61,9 +58,7 @@ func floodBoth(string) int {
 func floodOutput(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {
-		n, err := strconv.Atoi(size)
-		exitOnError(err)
-		left = n
+		left = parseInt(size)
 	}
 	chunk := bytes.Repeat([]byte("water "), 1000)
 	for left > 0 {
@@ -76,8 +71,7 @@ func floodOutput(f *os.File, size string) int {
 
 // fillDisk writes as many files of one mebibyte to the temporary directory as value says, and hangs.
 func fillDisk(value string) int {
-	n, err := strconv.Atoi(value)
-	exitOnError(err)
+	n := parseInt(value)
 	readInput()
 	for range n {
 		f, err := os.CreateTemp("", "fill")
@@ -91,8 +85,7 @@ func fillDisk(value string) int {
 
 // nestDirectories creates nested directories in the temporary directory, as deep as value says, and hangs.
 func nestDirectories(value string) int {
-	n, err := strconv.Atoi(value)
-	exitOnError(err)
+	n := parseInt(value)
 	readInput()
 	exitOnError(os.Chdir(os.TempDir()))
 	for range n {
