@@ -36,7 +36,12 @@ func New(cfg Config) (*Confiner, error) {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
 	cfg = cfg.withDefaults()
-	c := &Confiner{cfg: cfg, kernel: cfg.probeFeatures()}
+	c := &Confiner{cfg: cfg}
+	if cfg.kernel != nil {
+		c.kernel = *cfg.kernel
+	} else {
+		c.kernel = probeKernel()
+	}
 	if err := c.buildShared(); err != nil {
 		return nil, fmt.Errorf("confine functions: %w", err)
 	}
@@ -59,14 +64,6 @@ func (cfg Config) withDefaults() Config {
 	cfg.MaxTempBytes = cmp.Or(cfg.MaxTempBytes, 256<<20)
 	cfg.MaxTempFiles = cmp.Or(cfg.MaxTempFiles, 10_000)
 	return cfg
-}
-
-// probeFeatures finds out which restrictions the kernel supports, by trying them on a separate thread.
-func (cfg Config) probeFeatures() kernel {
-	if cfg.kernel != nil {
-		return *cfg.kernel
-	}
-	return probeKernel()
 }
 
 // buildShared creates the seccomp filters, Landlock rules and directories that all processes of this confiner

@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
+// probeKernel finds out which restrictions the kernel supports, by trying them on a separate thread.
 func probeKernel() kernel {
 	// We try the system calls instead of checking the version, because the seccomp filter of the container may forbid
 	// them.

@@ -225,14 +225,11 @@ func (i *Identity) registerMetrics(meter metric.Meter) error {
 		metric.WithDescription(
 			"Unix time at which the program's certificate expires, or its longest-lived issuer. "+
 				"Labels: certificate."))
-	if err != nil {
-		return fmt.Errorf("set up the metrics of certificates: %w", err)
-	}
-	warns, err := meter.Float64ObservableGauge("fn.certificate.warning.timestamp", metric.WithUnit("s"),
+	warns, warnErr := meter.Float64ObservableGauge("fn.certificate.warning.timestamp", metric.WithUnit("s"),
 		metric.WithDescription(
 			"Unix time at which the program begins to report the expiry: an hour before, or in the last quarter of "+
 				"a shorter life. Labels: certificate."))
-	if err != nil {
+	if err = errors.Join(err, warnErr); err != nil {
 		return fmt.Errorf("set up the metrics of certificates: %w", err)
 	}
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
