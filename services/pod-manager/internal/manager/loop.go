@@ -141,10 +141,7 @@ func (l *loop) answerLease(id pool.LeaseID, a answer) {
 // countPods stores the numbers of pods for the metrics. Every 10 ticks (forgetTicks), it forgets the images of
 // functions with neither a pool nor a minimum number of pods.
 func (l *loop) countPods() {
-	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
-	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
-		counts.pods = append(counts.pods, podCount{f.Reference, s, pods})
-	})
+	counts := l.machine.Counts()
 	l.metrics.counts.Store(&counts)
 	if l.ticks++; l.ticks%forgetTicks != 0 {
 		return

@@ -21,31 +21,16 @@ import (
 type metrics struct {
 	rejections, evictions, creations tally
 	// counts is replaced with each tick.
-	counts atomic.Pointer[counts]
+	counts atomic.Pointer[pool.Counts]
 	// waiting is the number of leases that are not granted yet. It includes leases that wait for the Kubernetes API
 	// or the image-resolver.
 	waiting atomic.Int64
 	images  imagename.Labels
 }
 
-// counts contains the numbers of functions and pods, for the metrics.
-type counts struct {
-	owned     int
-	outdated  int
-	takeovers int64
-	pods      []podCount
-}
-
-// podCount is the number of a function's pods in a state, such as ready.
-type podCount struct {
-	reference string
-	state     pool.PodState
-	pods      int
-}
-
 func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
-	m.counts.Store(&counts{})
+	m.counts.Store(&pool.Counts{})
 	var errs []error
 	gauge := collectErrors[metric.Int64ObservableGauge](&errs)
 	counter := collectErrors[metric.Int64ObservableCounter](&errs)
@@ -76,9 +61,9 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		o.ObserveInt64(waiting, m.waiting.Load())
 		m.observePods(o, pods)
 		now := m.counts.Load()
-		o.ObserveInt64(owned, int64(now.owned))
-		o.ObserveInt64(outdated, int64(now.outdated))
-		o.ObserveInt64(takeovers, now.takeovers)
+		o.ObserveInt64(owned, int64(now.Owned))
+		o.ObserveInt64(outdated, int64(now.Outdated))
+		o.ObserveInt64(takeovers, now.Takeovers)
 		return nil
 	}, rejections, evictions, creations, waiting, pods, owned, outdated, takeovers)
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -98,15 +83,14 @@ func collectErrors[T any](errs *[]error) func(T, error) T {
 
 // observePods passes the numbers of pods to the metrics exporter. It adds up the pods of images with equal labels.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
-	now := m.counts.Load()
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)
-	for _, count := range now.pods {
-		name, err := imagename.Parse(count.reference, "")
+	for kind, count := range m.counts.Load().Pods {
+		name, err := imagename.Parse(kind.Function.Reference, "")
 		if err != nil {
 			continue // resolved names are valid
 		}
-		sums[labels{m.images.Earn(name), stateName(count.state)}] += int64(count.pods)
+		sums[labels{m.images.Earn(name), stateName(kind.State)}] += int64(count)
 	}
 	for l, n := range sums {
 		attributes := metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state))

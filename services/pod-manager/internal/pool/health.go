@@ -19,12 +19,6 @@ type health struct {
 	reportedReady bool // true if Kubernetes reported the pod as ready before
 }
 
-// stall tracks for how long a pod has had a problem that may end by itself, such as a failing image pull.
-type stall struct {
-	since   time.Time // start of the problem; it is zero without a problem
-	tooLong bool
-}
-
 // checkTimeout is the timeout of the probe of a pod that may be broken. The pod gets no leases during the probe.
 const checkTimeout = 3 * time.Second
 
@@ -99,24 +93,15 @@ func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
-// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. For a pod without a
-// node, it is the parameter unscheduled, because an autoscaler may need minutes to add a node. For other problems,
-// such as an unavailable registry, it is at most 2 seconds.
-func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
+// isStalled reports whether a problem of the pod has lasted so long that waiting leases must fail. For a pod without
+// a node, the timeout is the parameter unscheduled, because an autoscaler may need minutes to add a node. For other
+// problems, such as an unavailable registry, it is at most 2 seconds.
+func (p *pod) isStalled(now time.Time, unscheduled time.Duration) bool {
+	timeout := min(unscheduled, 2*time.Second)
 	if p.observed.Phase == PhaseScheduling {
-		return unscheduled
+		timeout = unscheduled
 	}
-	return min(unscheduled, 2*time.Second)
-}
-
-// startsStalling reports whether a pod's problem has lasted longer than the timeout. It returns true only once per
-// problem, when waiting leases must be rejected.
-func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
-	if p.stall.since.IsZero() || p.stall.tooLong || now.Sub(p.stall.since) < timeout {
-		return false
-	}
-	p.stall.tooLong = true
-	return true
+	return !p.stalledSince.IsZero() && now.Sub(p.stalledSince) >= timeout
 }
 
 // overdueProblem returns a problem if a pod exceeded the timeout of its state, and otherwise the zero Problem.

@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -84,20 +85,30 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	return p
 }
 
-// addPod adds a pod to its pool and to the index of all pods.
+// addPod adds a pod to its pool and to the index of all pods, which must not contain its name.
 func (m *Machine) addPod(s *step, p *pod) {
 	p.learnedAt = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
-	m.pods.add(p)
-	p.pool.add(p)
+	m.pods.byName[p.name] = p
+	m.pods.countID(p.id, 1)
+	p.pool.pods = append(p.pool.pods, p)
+	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
 }
 
 // removePod removes a pod from its pool, the index of all pods and the other records.
 func (m *Machine) removePod(s *step, p *pod) {
-	m.pods.remove(p, s.at)
+	delete(m.pods.byName, p.name)
+	m.pods.countID(p.id, -1)
+	if p.uid != "" {
+		m.pods.gone[p.uid] = s.at
+		p.pool.predecessors[p.slot] = p.uid
+	}
 	delete(m.connectivity.silent, p.name)
 	m.capacity.refusedUntil = time.Time{} // after the deletion, the quota may admit a new pod
-	p.pool.remove(s, p)
+	p.pool.pods = slices.DeleteFunc(p.pool.pods, func(other *pod) bool { return other == p })
+	p.pool.emptySince = s.at
+	p.setState(s.at, deleting, p.reason) // because remaining leases still refer to the pod
+	s.markDirty(p.pool)
 }
 
 // reconcile applies all rules to a pool: it answers or redirects leases, and creates and deletes pods.
@@ -152,7 +163,7 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if len(p.queue) == 0 {
 		return
 	}
-	if problem, retryAfter := p.terminalProblem(s.at); problem.Kind != None {
+	if problem, retryAfter := p.terminalProblem(s.at, m.config.SchedulingTimeout); problem.Kind != None {
 		m.leases.rejectAll(s, p, problem, retryAfter)
 		m.capacity.leaveLine(p)
 		return
@@ -215,12 +226,13 @@ func (e LeaseRequested) applyTo(m *Machine) {
 	p := m.pool(s, e.Function)
 	s.markDirty(p)
 	l := &lease{id: e.Lease, pool: p, avoid: distinctNames(e.Avoid), tried: e.Tried, requested: s.moment}
-	m.leases.enqueue(l)
+	m.leases.known[l.id] = l
+	p.queue = append(p.queue, l)
 	m.leases.checkAvoided(s, l)
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grantWaiting(s, p) // first, because leases that are granted at once do not fill the queue
 	m.redirectWaiting(s, p)
-	if m.leases.isWaiting(l) && len(p.queue) > p.limits.MaxQueue {
+	if slices.Contains(p.queue, l) && len(p.queue) > p.limits.MaxQueue {
 		m.leases.rejectExhausted(s, l, "%d evaluations wait for %s already, which is the limit",
 			p.limits.MaxQueue, p.function.Reference)
 	}
@@ -402,9 +414,14 @@ func (Tick) applyTo(m *Machine) {
 	}
 }
 
-// collectGarbage drains expired pods and pods above MaxPods. It forgets long-deleted pods and unused pools.
+// collectGarbage drains expired pods and pods above MaxPods in the pools that this replica owns. It forgets long-deleted pods and unused pools.
 func (m *Machine) collectGarbage(s *step) {
-	m.scanOwned(s)
+	for _, p := range m.pools {
+		if p.owner.Mine {
+			p.collectExpired(s)
+			p.trimSurplus(s)
+		}
+	}
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
 		if !p.canDelete(s.at) {
 			return false
@@ -422,9 +439,6 @@ func (m *Machine) collectGarbage(s *step) {
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop may remove a pod
 		pod := p.pods[i]
-		if pod.startsStalling(s.at, pod.stallTimeout(m.config.SchedulingTimeout)) {
-			s.markDirty(p)
-		}
 		switch problem := pod.overdueProblem(s.at, m.config.SchedulingTimeout); {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // its owner decides

@@ -473,10 +473,10 @@ func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 		if a, created := last[pool.Create](s); created {
 			t.Fatalf("%s: %s is created although the function has no callers", name, a.Name)
 		}
-		unused := s.Outdated()
+		unused := s.Counts().Outdated
 		pod.ReclaimAfter = s.now.Add(10 * time.Minute) // another replica extends it
 		s.handle(pod)
-		if used := s.Outdated(); unused != 0 || used != 1 {
+		if used := s.Counts().Outdated; unused != 0 || used != 1 {
 			t.Errorf("%s: %d outdated pods wait for others while the function is not used, %d once it is, want 0 and 1",
 				name, unused, used)
 		}

@@ -80,11 +80,11 @@ type pod struct {
 	created         time.Time // creation time that the Kubernetes API reports
 	learnedAt       moment    // first event about the pod
 	becameReady     moment    // zero until the pod was ready
+	stalledSince    time.Time // start of a problem that may end by itself, such as a failing image pull, or zero
 
 	expiry  expiry
 	use     use
 	health  health
-	stall   stall
 	removal removal
 }
 
@@ -201,9 +201,9 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	}
 	switch {
 	case !o.Problem.Kind.mayPass():
-		p.stall = stall{}
-	case p.stall.since.IsZero():
-		p.stall.since = s.at
+		p.stalledSince = time.Time{}
+	case p.stalledSince.IsZero():
+		p.stalledSince = s.at
 	}
 	return before
 }

@@ -164,21 +164,6 @@ func (p *pool) configure(s *step, c Config) {
 	s.markDirty(p)
 }
 
-func (p *pool) add(added *pod) {
-	p.pods = append(p.pods, added)
-	slices.SortStableFunc(p.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
-}
-
-func (p *pool) remove(s *step, gone *pod) {
-	p.pods = slices.DeleteFunc(p.pods, func(other *pod) bool { return other == gone })
-	if gone.uid != "" {
-		p.predecessors[gone.slot] = gone.uid
-	}
-	gone.setState(s.at, deleting, gone.reason) // because remaining leases still refer to the pod
-	p.emptySince = s.at
-	s.markDirty(p)
-}
-
 // followObservation updates the state of a pod after a new observation. before is the previous observation.
 func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	o := pod.observed
@@ -383,20 +368,6 @@ func newPodIndex() podIndex {
 	return podIndex{
 		byName: make(map[string]*pod), ids: make(map[string]int),
 		foreign: make(map[string]string), gone: make(map[string]time.Time),
-	}
-}
-
-// add adds a pod to the index. No other pod may have its name.
-func (x *podIndex) add(p *pod) {
-	x.byName[p.name] = p
-	x.countID(p.id, 1)
-}
-
-func (x *podIndex) remove(p *pod, now time.Time) {
-	delete(x.byName, p.name)
-	x.countID(p.id, -1)
-	if p.uid != "" {
-		x.gone[p.uid] = now
 	}
 }
 

@@ -60,21 +60,12 @@ type leaseTable struct {
 	pods        map[string]*pod // all pods by name
 }
 
-// enqueue adds a waiting lease.
-func (t *leaseTable) enqueue(l *lease) {
-	t.known[l.id] = l
-	l.pool.queue = append(l.pool.queue, l)
-}
-
 // dequeue removes a waiting lease from its pool's queue.
 func (t *leaseTable) dequeue(l *lease) {
 	if i := slices.Index(l.pool.queue, l); i >= 0 {
 		l.pool.queue = slices.Delete(l.pool.queue, i, i+1)
 	}
 }
-
-// isWaiting reports whether a lease is still in its pool's queue.
-func (t *leaseTable) isWaiting(l *lease) bool { return slices.Contains(l.pool.queue, l) }
 
 // reject rejects a waiting lease with an error.
 func (t *leaseTable) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
@@ -155,13 +146,14 @@ func isBetter(a, b *pod, l *lease) bool {
 }
 
 // terminalProblem returns the problem that prevents all pods of p, existing and new, from serving the waiting
-// leases, and the delay before a retry. It returns the zero Problem if a pod may serve them.
-func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
+// leases, and the delay before a retry. It returns the zero Problem if a pod may serve them. See isStalled for
+// unscheduled.
+func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
 		switch {
 		case !pod.state.usable():
-		case !pod.stall.tooLong:
+		case !pod.isStalled(now, unscheduled):
 			return Problem{}, 0
 		case stalled == nil:
 			stalled = pod
@@ -283,8 +275,9 @@ func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	found := outOfMemory
 	for _, name := range l.avoid {
 		pod := t.pods[name]
+		_, ranOutOfMemory := t.outOfMemory[name]
 		switch {
-		case t.ranOutOfMemory(name):
+		case ranOutOfMemory:
 		case pod != nil && pod.awaitsExplanation() && now.Sub(l.requested.at) < verdictTimeout:
 			found = pending
 		default:
@@ -292,11 +285,6 @@ func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 		}
 	}
 	return found
-}
-
-func (t *leaseTable) ranOutOfMemory(pod string) bool {
-	_, ran := t.outOfMemory[pod]
-	return ran
 }
 
 // checkAvoided probes the pods that failed during the caller's earlier attempts and still count as ready. This is

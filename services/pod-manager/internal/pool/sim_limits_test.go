@@ -80,20 +80,15 @@ func (r *referee) judgeGranted(actions []pool.Action) error {
 
 // judgeTotals looks at the counts of all functions.
 func (r *referee) judgeTotals() error {
-	type kind struct {
-		f     pool.Function
-		state pool.PodState
-	}
-	counts := make(map[kind]int)
-	r.machine.CountPods(func(f pool.Function, state pool.PodState, n int) { counts[kind{f, state}] = n })
+	counts := r.machine.Counts().Pods
 	for f, p := range r.pools {
 		for _, pod := range p.Pods {
-			counts[kind{f, pod.State}]--
+			counts[pool.PodKind{Function: f, State: pod.State}]--
 		}
 	}
 	for k, n := range counts {
 		if n != 0 {
-			return fmt.Errorf("the machine counts %d pods of %s too many in state %d", n, k.f.Reference, k.state)
+			return fmt.Errorf("the machine counts %d pods of %s too many in state %d", n, k.Function.Reference, k.State)
 		}
 	}
 	if n := r.machine.Waiting(); n != len(r.wants) {

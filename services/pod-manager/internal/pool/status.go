@@ -33,17 +33,42 @@ func (m *Machine) Functions() []Function {
 	return functions
 }
 
-// CountPods calls count for each function and each state of its pods, with the number of pods in this state.
-func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
+// Counts contains numbers of functions and pods for metrics.
+type Counts struct {
+	// Owned is the number of functions with pools that this replica owns.
+	Owned int
+	// Outdated is the number of outdated pods that will be replaced, in the pools that this replica owns. Pods in
+	// unused pools do not count, because they expire without a replacement.
+	Outdated int
+	// Takeovers is the number of pools with pods that this replica took over from other replicas since its start.
+	Takeovers int64
+	// Pods is the number of pods by function and state.
+	Pods map[PodKind]int
+}
+
+// PodKind is the key of [Counts.Pods].
+type PodKind struct {
+	Function Function
+	State    PodState
+}
+
+// Counts returns the current numbers of functions and pods.
+func (m *Machine) Counts() Counts {
+	c := Counts{Takeovers: m.ownership.takeovers, Pods: make(map[PodKind]int)}
 	for _, p := range m.pools {
-		counts := make(map[PodState]int)
 		for _, pod := range p.pods {
-			counts[pod.publicState()]++
+			c.Pods[PodKind{p.function, pod.publicState()}]++
 		}
-		for state, n := range counts {
-			count(p.function, state, n)
+		if !p.owner.Mine {
+			continue
+		}
+		c.Owned++
+		if p.versionTarget() > 0 {
+			_, _, outdated := p.countVersions(m.step.at)
+			c.Outdated += outdated
 		}
 	}
+	return c
 }
 
 // Status returns the pool of a function as a message of the API. The caller must add the replica and the namespace.
