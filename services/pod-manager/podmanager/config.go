@@ -13,19 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Ways to reach a pod.
 const (
-	EndpointService = "service"
-	EndpointPodIP   = "pod-ip"
-)
-
-// Values of Config.Launcher: the methods by which the wrapper server gets into a pod.
-const (
-	LauncherAuto          = "auto"
-	LauncherInitContainer = "init-container"
-	LauncherImageVolume   = "image-volume"
+	// launcherAuto is the value of Config.Launcher by which the pod-manager chooses the launcher itself.
+	launcherAuto = "auto"
+	// Values of Config.Endpoint: the ways to reach a pod.
+	endpointService = "service"
+	endpointPodIP   = "pod-ip"
 )
 
 const (
@@ -143,9 +139,9 @@ func (c *Config) checkPods(checks *config.Checks) {
 	checks.That(c.Template == "" || isName(c.Template), "Template", c.Template, "the name of a ConfigMap, or nothing")
 	checks.That(isImage(c.WrapperServerImage), "WrapperServerImage", c.WrapperServerImage,
 		"the image of the wrapper server, or the pod runtime disabled")
-	launchers := []string{LauncherAuto, LauncherInitContainer, LauncherImageVolume}
+	launchers := []string{launcherAuto, string(podspec.InitContainer), string(podspec.ImageVolume)}
 	checks.That(slices.Contains(launchers, c.Launcher), "Launcher", c.Launcher, "auto, init-container or image-volume")
-	endpoints := []string{EndpointService, EndpointPodIP}
+	endpoints := []string{endpointService, endpointPodIP}
 	checks.That(slices.Contains(endpoints, c.Endpoint), "Endpoint", c.Endpoint, "service or pod-ip")
 	checks.That(c.PullSecret == "" || isName(c.PullSecret), "PullSecret", c.PullSecret, "the name of a secret")
 }

@@ -109,7 +109,7 @@ func (c *Config) cluster(
 ) kube.Config {
 	return kube.Config{
 		Client: client, Clock: clock, Namespace: c.Namespace,
-		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Templates: templates, Launching: launching, Owns: owns,
+		PodIP: c.Endpoint == endpointPodIP, Builder: c.builder(), Templates: templates, Launching: launching, Owns: owns,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}
 }
@@ -117,14 +117,14 @@ func (c *Config) cluster(
 // launcher returns the method by which the wrapper server gets into pods of the built-in template. If FNR_LAUNCHER
 // is auto, this is the method until the first automatic choice. Users' templates start the server in their own way.
 func (c *Config) launcher() podspec.Launcher {
-	if c.Launcher == LauncherImageVolume && c.Template == "" {
+	if c.Launcher == string(podspec.ImageVolume) && c.Template == "" {
 		return podspec.ImageVolume
 	}
 	return podspec.InitContainer
 }
 
 // choosesLauncher reports whether the pod-manager must choose the launcher of the built-in template automatically.
-func (c *Config) choosesLauncher() bool { return c.Launcher == LauncherAuto && c.Template == "" }
+func (c *Config) choosesLauncher() bool { return c.Launcher == launcherAuto && c.Template == "" }
 
 // launching returns the component that chooses how the wrapper server gets into pods of the built-in template, and
 // calls the function use with each choice. It is nil if FNR_LAUNCHER or a user's template decides this.
@@ -162,10 +162,7 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 
 // networkImages returns the images whose functions may use the network. Validate has rejected invalid patterns.
 func (c *Config) networkImages() imagename.Patterns {
-	patterns, err := imagename.ParsePatterns(c.FunctionNetwork)
-	if err != nil {
-		return nil
-	}
+	patterns, _ := imagename.ParsePatterns(c.FunctionNetwork)
 	return patterns
 }
 
@@ -211,15 +208,9 @@ func PodEnv(environ []string) map[string]string {
 
 // ownTelemetry reports whether a variable of OpenTelemetry is only for this process, and not for wrapper servers.
 func ownTelemetry(name string) bool {
-	if name == "OTEL_SERVICE_NAME" || name == "OTEL_RESOURCE_ATTRIBUTES" {
-		return true
-	}
-	for _, suffix := range []string{"_HEADERS", "_CLIENT_KEY", "_CERTIFICATE", "_CONFIG_FILE"} {
-		if strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
+	suffixes := []string{"_HEADERS", "_CLIENT_KEY", "_CERTIFICATE", "_CONFIG_FILE"}
+	return name == "OTEL_SERVICE_NAME" || name == "OTEL_RESOURCE_ATTRIBUTES" ||
+		slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // connect returns a client of the image-resolver service. The client stays open until the process exits.

@@ -97,22 +97,16 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 
 // setNumber parses a whole number, and stores it in *to. Zero means the default, as if the field were missing.
 func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
-	if value.Tag == nullTag {
-		return
+	if n := e.setCount(field, value, "the default", math.MaxInt32); n != nil {
+		*to = *n
 	}
-	n, err := strconv.ParseUint(value.Value, 10, 31)
-	if err != nil {
-		e.addProblem("%s is %q: it must be a whole number from 0 to %d", field, value.Value, math.MaxInt32)
-		return
-	}
-	*to = int(n)
 }
 
 // maxMinPods is the maximum of minPods. It limits typing errors, because these pods occupy resources at all times.
 const maxMinPods = 1000
 
-// setCount returns the whole number in value, from zero to the parameter most. Zero does not mean the default,
-// unlike in setNumber. The parameter none describes zero in error texts, for example as "off".
+// setCount returns the whole number in value, from zero to the parameter most. The parameter
+// none describes zero in error texts, for example as "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

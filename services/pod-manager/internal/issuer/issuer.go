@@ -133,7 +133,9 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 		return written, err
 	})
 	if err != nil {
-		i.reportRefusal(ctx, err)
+		if i.config.Held != nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
+			i.config.Held.Refused(ctx, err)
+		}
 		return err
 	}
 	problems := []error{i.renewHeld(ctx, all)}
@@ -223,11 +225,4 @@ func (i *Issuer) renewHeld(ctx context.Context, all authorities) error {
 		written()
 	}
 	return nil
-}
-
-// reportRefusal calls [Held.Refused] if err means that the authority's Secret is forbidden or missing.
-func (i *Issuer) reportRefusal(ctx context.Context, err error) {
-	if i.config.Held != nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
-		i.config.Held.Refused(ctx, err)
-	}
 }

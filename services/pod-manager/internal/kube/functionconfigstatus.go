@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -118,11 +119,7 @@ func (f *FunctionConfigs) forgetDeleted(now *functionConfigSnapshot) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for uid := range f.written {
-		if !there[uid] {
-			delete(f.written, uid)
-		}
-	}
+	maps.DeleteFunc(f.written, func(uid string, _ configStatus) bool { return !there[uid] })
 }
 
 type statusWriter struct {

@@ -10,9 +10,9 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
 // metrics contains the metrics of requests to the Kubernetes API.
@@ -42,19 +42,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 // recordAction records the duration and the outcome of an action.
 func (m *metrics) recordAction(ctx context.Context, action string, start time.Time, err error) {
 	m.actions.Record(ctx, time.Since(start).Seconds(), metric.WithAttributes(
-		attribute.String("action", action), attribute.String("outcome", outcomeLabel(err))))
-}
-
-// outcomeLabel returns the metric label for the result of a request: "ok", the API server's reason for a failure,
-// or "NoAnswer". It never returns the error's text, so that the label has few values.
-func outcomeLabel(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	if reason := apierrors.ReasonForError(err); reason != "" {
-		return string(reason)
-	}
-	return "NoAnswer"
+		attribute.String("action", action), attribute.String("outcome", kubeclient.Outcome(err))))
 }
 
 func (m *metrics) watchFailed(ctx context.Context, resource string) {

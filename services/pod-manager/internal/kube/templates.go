@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -238,21 +239,16 @@ type base struct {
 	changed   func(podspec.Template)
 	resource  schema.GroupVersionResource
 	name      string
-	// part returns a pointer to the field that stores this object's content: the pod or the service.
-	part func(*baseParts) *map[string]any
 }
 
-// baseParts contains the contents of Porch's PodTemplate and ServiceTemplate objects. A field is nil if the object
-// does not exist. The maps are never modified.
-type baseParts struct{ pod, service map[string]any }
+// baseParts maps the names of Porch's two template objects to the objects' contents, which are never modified. The
+// content of an object that does not exist is nil.
+type baseParts map[string]map[string]any
 
 // baseTemplates returns a base for each of Porch's two template objects. A base watches its object, calls the
 // function changed with each new template, and then logs the template as applied.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
-	return []base{
-		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
-		{t, changed, serviceTemplates, baseServiceTemplate, func(p *baseParts) *map[string]any { return &p.service }},
-	}
+	return []base{{t, changed, podTemplates, basePodTemplate}, {t, changed, serviceTemplates, baseServiceTemplate}}
 }
 
 // absent implements follower. Porch's template object does not exist, so its content is removed from the template.
@@ -282,12 +278,11 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		}
 		return
 	}
-	template, warnings, changed, err := t.useBase(func(p *baseParts) {
-		*b.part(p) = nil
-		if u != nil {
-			*b.part(p) = u.Object
-		}
-	})
+	var content map[string]any
+	if u != nil {
+		content = u.Object
+	}
+	template, warnings, changed, err := t.useBase(b.name, content)
 	if err != nil {
 		t.metrics.templateFailed(ctx)
 		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template",
@@ -305,16 +300,17 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase calls change to modify the stored contents of Porch's template objects, and builds the current template
-// from them. If the new template is invalid, it returns an error and keeps the current template. changed is true if
-// the template is new.
-func (t *Templates) useBase(change func(*baseParts)) (
+// useBase replaces the stored content of one of Porch's template objects, and builds the current template from both.
+// If the new template is invalid, it returns an error and keeps the current template. changed is true if the
+// template is new.
+func (t *Templates) useBase(name string, content map[string]any) (
 	template podspec.Template, warnings []string, changed bool, err error,
 ) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	parts := t.base
-	change(&parts)
+	parts := baseParts{}
+	maps.Copy(parts, t.base)
+	parts[name] = content
 	template, warnings, err = t.combineParts(parts)
 	if err != nil {
 		return template, nil, false, err
@@ -322,7 +318,7 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	t.base = parts
 	if before := t.current.Load(); before == nil {
 		// Until a launcher (image volume or init container) is chosen, only a user's pod template works: it needs none.
-		changed = parts.pod != nil
+		changed = parts[basePodTemplate] != nil
 	} else {
 		changed = before.Version() != template.Version()
 	}
@@ -340,11 +336,12 @@ func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, e
 	if t.launcher != "" {
 		defaults.Launcher = t.launcher
 	}
-	template, warnings, err := podspec.ParseBase(parts.pod, parts.service, defaults)
+	pod, service := parts[basePodTemplate], parts[baseServiceTemplate]
+	template, warnings, err := podspec.ParseBase(pod, service, defaults)
 	if err != nil || defaults.Launcher != podspec.ImageVolume || t.launcher == "" {
 		return template, warnings, err
 	}
 	defaults.Launcher = podspec.InitContainer
-	safe, _, err := podspec.ParseBase(parts.pod, parts.service, defaults)
+	safe, _, err := podspec.ParseBase(pod, service, defaults)
 	return template.CountAs(safe), warnings, err
 }

@@ -62,26 +62,15 @@ func (c *Clock) recordTime(date, sent time.Time) {
 
 // Listen wraps a transport of a Kubernetes client, and adjusts the clock to the Date header of each response.
 func (c *Clock) Listen(next http.RoundTripper) http.RoundTripper {
-	return listener{clock: c, next: next}
+	return transport{next, func(request *http.Request) (*http.Response, error) {
+		sent := c.Now()
+		response, err := next.RoundTrip(request)
+		if err != nil {
+			return nil, err
+		}
+		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+			c.recordTime(date, sent)
+		}
+		return response, nil
+	}}
 }
-
-type listener struct {
-	clock *Clock
-	next  http.RoundTripper
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
-	sent := l.clock.Now()
-	response, err := l.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		l.clock.recordTime(date, sent)
-	}
-	return response, nil
-}
-
-// WrappedRoundTripper returns the inner transport, so that client-go can close its idle connections.
-func (l listener) WrappedRoundTripper() http.RoundTripper { return l.next }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -56,7 +57,7 @@ func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, er
 	config.QPS, config.Burst = queriesPerSecond, burst
 	config.UserAgent = "krm-function-runner"
 	config.Wrap(clock.Listen)
-	config.Wrap(toleratingWarmUp)
+	config.Wrap(tolerateWarmUp)
 	config.WarningHandlerWithContext = &warnings{log: log, seen: make(map[string]struct{})}
 	return config, nil
 }
@@ -79,6 +80,18 @@ func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	}
 	return client, resources.ServerResourcesForGroupVersionWithContext, nil
 }
+
+// transport wraps the transport of a Kubernetes client with the function send.
+type transport struct {
+	next http.RoundTripper
+	send func(*http.Request) (*http.Response, error)
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t.send(request) }
+
+// WrappedRoundTripper returns the inner transport, so that client-go can close its idle connections.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func restConfig(path string) (*rest.Config, error) {
 	if path != "" {

@@ -56,6 +56,18 @@ type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
+// Outcome returns the metric label for the result of a request: "ok", the API server's reason for a failure,
+// or "NoAnswer". It never returns the error's text, so that the label has few values.
+func Outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "NoAnswer"
+}
+
 // Backoff waits between attempts, with growing delays or the delay that the API server requests. Use [NewBackoff].
 type Backoff struct{ waits retry.Backoff }
 

@@ -21,41 +21,30 @@ const warmUp = 10 * time.Second
 // maxStatus limits the bytes read from an API server's refusal. It is enough for any name and reason.
 const maxStatus = 64 << 10
 
-// warmUpTransport turns refusals during the API server's warm-up into transport errors, so that callers retry them
-// like the outage itself. Otherwise a pod that could be created a moment later would fail permanently.
-type warmUpTransport struct {
-	next http.RoundTripper
+// tolerateWarmUp wraps a transport. It turns refusals during the API server's warm-up into transport errors, so that
+// callers retry them like the outage itself. Otherwise a pod that could be created a moment later would fail
+// permanently.
+func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
 	// since is this machine's time of the last request that did not reach the API server, or nil if all reached it.
-	since *atomic.Pointer[time.Time]
-}
-
-// toleratingWarmUp wraps a transport so that callers retry refusals during the warm-up of the API server.
-func toleratingWarmUp(next http.RoundTripper) http.RoundTripper {
-	return warmUpTransport{next: next, since: new(atomic.Pointer[time.Time])}
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (w warmUpTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := w.next.RoundTrip(request)
-	switch {
-	case err != nil:
-		if request.Context().Err() == nil {
-			now := time.Now()
-			w.since.Store(&now)
+	var since atomic.Pointer[time.Time]
+	return transport{next, func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		switch {
+		case err != nil:
+			if request.Context().Err() == nil {
+				since.Store(new(time.Now()))
+			}
+			return nil, err
+		case response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusUnauthorized:
+			return response, nil
 		}
-		return nil, err
-	case response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusUnauthorized:
-		return response, nil
-	}
-	if away := w.since.Load(); away == nil || time.Since(*away) >= warmUp {
-		return response, nil
-	}
-	return nil, fmt.Errorf("the API server has just restarted and may not have loaded its roles yet: %w",
-		refusalError(response))
+		if away := since.Load(); away == nil || time.Since(*away) >= warmUp {
+			return response, nil
+		}
+		return nil, fmt.Errorf("the API server has just restarted and may not have loaded its roles yet: %w",
+			refusalError(response))
+	}}
 }
-
-// WrappedRoundTripper returns the inner transport, so that client-go can close its idle connections.
-func (w warmUpTransport) WrappedRoundTripper() http.RoundTripper { return w.next }
 
 // refusalError returns an error with the message in the API server's refusal, or with the HTTP status if the message
 // is unreadable. It closes the body.

@@ -94,7 +94,7 @@ func TestServerWarmUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tc.server.started = time.Now()
 				client, err := kubernetes.NewForConfig(&rest.Config{
-					Host: "http://kubernetes", Transport: toleratingWarmUp(tc.server), QPS: -1,
+					Host: "http://kubernetes", Transport: tolerateWarmUp(tc.server), QPS: -1,
 				})
 				if err != nil {
 					t.Fatal(err)

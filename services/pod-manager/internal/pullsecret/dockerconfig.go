@@ -11,29 +11,21 @@ import (
 	"strings"
 )
 
-// dockerConfig contains the fields of a docker configuration file (config.json) that concern credentials.
+// dockerConfig contains the fields of a docker configuration file (config.json) that concern credentials. The
+// content of the pull secret has the same format, of which kubelets read only logins with the field Auth.
 type dockerConfig struct {
 	Auths       map[string]login  `json:"auths"`
-	CredHelpers map[string]string `json:"credHelpers"`
-	CredsStore  string            `json:"credsStore"`
+	CredHelpers map[string]string `json:"credHelpers,omitempty"`
+	CredsStore  string            `json:"credsStore,omitempty"`
 }
 
 // login contains the credentials for a registry in a docker configuration file.
 type login struct {
-	Auth          string `json:"auth"`
-	Username      string `json:"username"`
-	Password      string `json:"password"`
-	IdentityToken string `json:"identitytoken"`
-	RegistryToken string `json:"registrytoken"`
-}
-
-// dockerAuths is the content of the pull secret, in the format that every kubelet reads.
-type dockerAuths struct {
-	Auths map[string]copiedLogin `json:"auths"`
-}
-
-type copiedLogin struct {
-	Auth string `json:"auth"`
+	Auth          string `json:"auth,omitempty"`
+	Username      string `json:"username,omitempty"`
+	Password      string `json:"password,omitempty"`
+	IdentityToken string `json:"identitytoken,omitempty"`
+	RegistryToken string `json:"registrytoken,omitempty"`
 }
 
 // Parse converts a docker configuration file to the content of the pull secret. The content includes only users and
@@ -44,14 +36,14 @@ func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	if err := json.Unmarshal(content, &file); err != nil {
 		return nil, nil, errors.New("it is not a docker configuration: " + describeSyntaxError(err))
 	}
-	out := dockerAuths{Auths: make(map[string]copiedLogin)}
+	out := dockerConfig{Auths: make(map[string]login)}
 	for _, registry := range slices.Sorted(maps.Keys(file.Auths)) {
 		auth, problem := file.Auths[registry].basicAuth()
 		if problem != "" {
 			warnings = append(warnings, registry+": "+problem)
 		}
 		if auth != "" {
-			out.Auths[registry] = copiedLogin{auth}
+			out.Auths[registry] = login{Auth: auth}
 		}
 	}
 	warnings = append(warnings, file.warnOfHelpers(out)...)
@@ -70,7 +62,7 @@ func describeSyntaxError(err error) string {
 
 // warnOfHelpers returns a warning for each registry whose credentials come from a credential helper program,
 // because kubelets do not run these programs.
-func (f dockerConfig) warnOfHelpers(out dockerAuths) []string {
+func (f dockerConfig) warnOfHelpers(out dockerConfig) []string {
 	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, " +
 		"or put a user and a password into the file"
 	var warnings []string

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
@@ -77,22 +78,13 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 		_, err = k.config.Secrets.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 		raced = apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	}
-	k.countWrite(ctx, err)
+	k.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", kubeclient.Outcome(err))))
 	if err != nil {
 		return raced, fmt.Errorf("write it: %w", err)
 	}
 	k.config.Log.InfoContext(ctx, "wrote the pull secret", "from", k.config.Path,
 		"namespace", k.config.Namespace, "secret", k.config.Name)
 	return false, nil
-}
-
-// countWrite counts an attempt to write the pull secret, with its outcome.
-func (k *Keeper) countWrite(ctx context.Context, err error) {
-	outcome := "ok"
-	if err != nil {
-		outcome = string(apierrors.ReasonForError(err))
-	}
-	k.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
 const (
