@@ -11,32 +11,26 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// ListPools implements lease.Manager.
+// ListPools implements lease.Manager. It sorts the pools by reference and digest.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
 	if err := m.awaitSync(ctx, ignoreReports); err != nil {
 		return nil, err
 	}
-	pools, err := m.listPools(ctx, req.GetImage())
+	pools, err := askLoop(ctx, m.Inbox, func(l *loop) []*podmanagerv1.Pool { return l.listPools(req.GetImage()) })
 	if err != nil {
 		return nil, err
 	}
-	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
-}
-
-// listPools returns the pools whose images a request selects (see selectsImage), sorted by reference and digest.
-func (m *Manager) listPools(ctx context.Context, image string) ([]*podmanagerv1.Pool, error) {
-	pools, err := askLoop(ctx, m.Inbox, func(l *loop) []*podmanagerv1.Pool { return l.listPools(image) })
 	slices.SortFunc(pools, func(a, b *podmanagerv1.Pool) int {
 		x, y := a.GetKey(), b.GetKey()
 		return cmp.Or(cmp.Compare(x.GetReference(), y.GetReference()), cmp.Compare(x.GetDigest(), y.GetDigest()))
 	})
-	return pools, err
+	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// listPools returns the pools whose images a request selects. While leases wait for the lookup of an image, the
-// result includes a pool without digest for this image, so that users see the reason for the wait.
+// listPools returns the pools whose images a request selects (see selectsImage). While leases wait for the lookup of
+// an image, the result includes a pool without digest for this image, so that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {

@@ -110,7 +110,7 @@ func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	return true
 }
 
-// mayEvictForeign reports whether pods of functions that this replica may not own can be evicted for a pool. They are
+// mayEvictForeign returns true if pods of other owners can be evicted to make room for a pool. Such pods are
 // evicted at once if callers cannot ask another replica. Otherwise, a lease must have waited for takeoverTime: a
 // replica that cannot use the Kubernetes API does not write its uses of pods, and soon loses its functions.
 func (m *Machine) mayEvictForeign(s *step, p *pool) bool {

@@ -152,7 +152,7 @@ func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	slot, name := m.pods.freeSlot(m.config, p)
 	end := s.at.Add(p.limits.TTL)
 	m.addPod(s, &pod{
-		pool: p, slot: slot, name: name, state: creating, since: s.at, created: s.at,
+		pool: p, slot: slot, name: name, state: creating, since: s.at,
 		countsAsAttempt: true, expiry: expiry{at: end, written: end},
 	})
 	s.emit(Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end, Reason: reason})
@@ -284,7 +284,7 @@ func (e PodObserved) applyTo(m *Machine) {
 	if !known {
 		p = &pod{
 			pool: m.pool(s, o.Function), slot: o.Slot, name: o.Name, state: starting, since: s.at,
-			adopted: true, foundRunning: o.containersRun(), created: o.Created,
+			adopted: true, foundRunning: o.containersRun(),
 		}
 		m.addPod(s, p)
 	}
@@ -414,7 +414,8 @@ func (Tick) applyTo(m *Machine) {
 	}
 }
 
-// collectGarbage drains expired pods and pods above MaxPods in the pools that this replica owns. It forgets long-deleted pods and unused pools.
+// collectGarbage drains expired pods and pods above MaxPods in the pools that this replica owns. It forgets
+// long-deleted pods and unused pools.
 func (m *Machine) collectGarbage(s *step) {
 	for _, p := range m.pools {
 		if p.owner.Mine {

@@ -77,7 +77,6 @@ type pod struct {
 	countsAsAttempt bool
 	foundRunning    bool      // true if the containers already ran when the pod was adopted
 	ran             bool      // true if Kubernetes reported that the containers run
-	created         time.Time // creation time that the Kubernetes API reports
 	learnedAt       moment    // first event about the pod
 	becameReady     moment    // zero until the pod was ready
 	stalledSince    time.Time // start of a problem that may end by itself, such as a failing image pull, or zero
@@ -137,14 +136,10 @@ func (p *pod) setState(now time.Time, to state, why string) {
 	p.reason = why
 }
 
-// confirmed reports whether a pod is usable and Kubernetes has reported that it exists.
-func (p *pod) confirmed() bool { return p.state.usable() && p.uid != "" }
-
-// wasReady reports whether a pod is ready, or is being checked after it was ready.
-func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
-
 // isIdle reports whether a pod is serving but no lease uses it, and no lease waits for its pool.
-func (p *pod) isIdle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
+func (p *pod) isIdle() bool {
+	return (p.state == ready || p.state == checking) && p.use.leases == 0 && len(p.pool.queue) == 0
+}
 
 // lastUse returns the time when any replica last used a pod. It is the pod's expiry minus the time to live.
 func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }

@@ -218,7 +218,8 @@ func (p *pool) extendNeeded(s *step) {
 // is missing or old.
 func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
-		if pod.confirmed() && !p.isNeeded(pod) && !s.at.Before(pod.expiry.at) && !p.inMinimum(s.at, pod) {
+		expired := pod.state.usable() && pod.uid != "" && !s.at.Before(pod.expiry.at)
+		if expired && !p.isNeeded(pod) && !p.inMinimum(s.at, pod) {
 			r := removal{eviction: evictionTTL, version: pod.observed.ResourceVersion}
 			pod.drain(s, "it was not used for its time to live", r)
 		}

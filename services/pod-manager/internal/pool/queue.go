@@ -20,23 +20,10 @@ type lease struct {
 	avoid     []string
 	tried     []string // addresses of replicas that the caller called before
 	requested moment
-	granted   time.Time
 
 	reported Waiting // last report
 	since    time.Time
 	phases   []PhaseDuration
-}
-
-// avoidsPod reports whether the lease should avoid a pod, which failed during the caller's earlier attempts.
-func (l *lease) avoidsPod(p *pod) bool { return slices.Contains(l.avoid, p.name) }
-
-// enterPhase ends the current phase of a lease's wait and starts the next phase, if the next phase is different.
-func (l *lease) enterPhase(phase Phase, now time.Time) {
-	if phase == l.reported.Phase {
-		return
-	}
-	l.endPhase(now)
-	l.since = now
 }
 
 // endPhase adds the time since the current phase of a lease's wait began to the total time of this phase.
@@ -101,7 +88,6 @@ func (t *leaseTable) grantWaiting(s *step, p *pool) {
 func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	l.endPhase(s.at)
 	l.pod = chosen
-	l.granted = s.at
 	t.granted++
 	chosen.use.lastGrant = t.granted
 	chosen.use.leases++
@@ -112,9 +98,7 @@ func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	if cold {
 		p.coldStartsTotal++
 	}
-	if chosen.state.usable() {
-		chosen.extendExpiry(s)
-	}
+	chosen.extendExpiry(s)
 	s.emit(Grant{
 		Lease: l.id, Function: p.function, Pod: chosen.name, UID: chosen.uid, Address: chosen.observed.Address,
 		Identity: chosen.observed.Identity, ByTag: chosen.observed.ByTag, Cold: cold, Phases: l.phases,
@@ -136,7 +120,8 @@ func choosePod(p *pool, l *lease) *pod {
 // isBetter reports whether pod a is a better choice for a lease than pod b. A pod that did not fail during the
 // caller's earlier attempts is better, then the pod with fewer leases, and then the least recently used pod.
 func isBetter(a, b *pod, l *lease) bool {
-	if avoidA, avoidB := l.avoidsPod(a), l.avoidsPod(b); avoidA != avoidB {
+	avoidA, avoidB := slices.Contains(l.avoid, a.name), slices.Contains(l.avoid, b.name)
+	if avoidA != avoidB {
 		return avoidB
 	}
 	if a.use.leases != b.use.leases {
@@ -210,7 +195,10 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 		if now == last {
 			continue
 		}
-		l.enterPhase(now.Phase, s.at)
+		if now.Phase != l.reported.Phase {
+			l.endPhase(s.at)
+			l.since = s.at
+		}
 		l.reported = now
 		s.emit(Report{Lease: l.id, Waiting: now})
 	}

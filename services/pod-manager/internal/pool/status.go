@@ -99,10 +99,11 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 
 // status returns the pod as a message of the API. outdated is true if a pod of another version will replace it.
 func (p *pod) status(outdated bool) *podmanagerv1.Pod {
+	created := cmp.Or(p.observed.Created, p.learnedAt.at)
 	s := &podmanagerv1.Pod{
 		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.observed.Address, Node: p.observed.Node,
 		TemplateVersion: p.observed.TemplateVersion, Adopted: p.adopted, State: p.publicState(), Reason: p.reason,
-		Active: clamp(p.use.leases), LeasesTotal: p.use.total, CreateTime: timestamp(p.created),
+		Active: clamp(p.use.leases), LeasesTotal: p.use.total, CreateTime: timestamp(created),
 		ReadyTime: timestamp(p.becameReady.at), ReclaimTime: timestamp(p.expiry.at),
 	}
 	switch p.state {

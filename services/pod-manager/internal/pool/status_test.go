@@ -39,15 +39,15 @@ func TestStatus(t *testing.T) {
 			{
 				Name: "f-1", Uid: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1",
 				State: pool.Ready, Active: 2, LeasesTotal: 2,
-				CreateTime: at(0), ReadyTime: at(2 * time.Second), ReclaimTime: at(10*time.Minute + 2*time.Second),
+				CreateTime: at(2 * time.Second), ReadyTime: at(2 * time.Second), ReclaimTime: at(10*time.Minute + 2*time.Second),
 			},
 			{
 				Name: "f-2", Uid: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: pool.Starting,
-				Phase: pool.PhasePulling, CreateTime: at(0), ReclaimTime: at(10 * time.Minute),
+				Phase: pool.PhasePulling, CreateTime: at(2 * time.Second), ReclaimTime: at(10 * time.Minute),
 			},
 			{
 				Name: "f-3", Uid: "uid of f-3", Slot: 3, TemplateVersion: "v1", State: pool.Deleting,
-				Reason: "the kubelet says fatal", CreateTime: at(0), ReclaimTime: at(10 * time.Minute),
+				Reason: "the kubelet says fatal", CreateTime: at(2 * time.Second), ReclaimTime: at(10 * time.Minute),
 			},
 			{
 				Name: "f-4", Uid: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1", State: pool.Deleting,
