@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// MaxRequestBytes is the maximum size of a request, which contains a gateway's problems with binaries.
+	// MaxRequestBytes is the maximum size of a request that contains a gateway's problems with binaries.
 	MaxRequestBytes = 1 << 20
 	// MaxResponseBytes is the maximum size of a message with binaries: imagesPerMessage names of up to 1 KiB and
 	// binariesPerMessage paths of up to 4 KiB fit.

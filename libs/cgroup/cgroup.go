@@ -163,8 +163,8 @@ func (k *Kills) Explain() string {
 // Text returns the message for a function that ran out of memory: the cause and the remedy.
 func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
 
-// countKills reads how many processes the kernel has killed in this control group because memory ran out. It
-// returns false if the number is unknown.
+// countKills reads the number of processes that the kernel has killed in this control group because memory ran
+// out. It returns false if the number is unknown.
 func (k *Kills) countKills() (kills int64, ok bool) {
 	content, err := os.ReadFile(k.counter)
 	kills, ok = readNumbers(content)["oom_kill"]

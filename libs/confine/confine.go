@@ -61,7 +61,7 @@ const (
 	// MaxFiles is the maximum number of open files of a process.
 	MaxFiles = 4096
 	// MaxCore is the maximum size of a core dump. With 1, the kernel neither writes a core file nor pipes the dump to
-	// a program on the machine. With 0, it would still pipe the dump, which contains the callers' resources.
+	// a program on the machine. With 0, it would still pipe the dump with the callers' resources.
 	MaxCore = 1
 	// KillFirst is the OOM score adjustment of functions. When memory runs out, the kernel kills functions first.
 	KillFirst = 1000

@@ -52,7 +52,7 @@ func tryRestrict() error {
 	return restrictSelf(fd)
 }
 
-// createRuleset wraps the system call, for which golang.org/x/sys provides no function.
+// createRuleset wraps the system call, because golang.org/x/sys provides no function for it.
 func createRuleset(attr *unix.LandlockRulesetAttr) (fd int, err error) {
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
 		uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0) //nolint:gosec // there is no other way to pass it
@@ -78,7 +78,7 @@ func restrictSelf(ruleset int) error {
 	return nil
 }
 
-// ruleset is the file descriptor of a Landlock ruleset, which contains the file rules of a process.
+// ruleset is the file descriptor of the Landlock ruleset with the file rules of a process.
 type ruleset struct{ fd int }
 
 // noRules is the ruleset that is used on kernels without Landlock. It restricts nothing.

@@ -82,7 +82,7 @@ func Of(err error) Class {
 	return Internal
 }
 
-// retryHint is an error with the time after which a retry makes sense.
+// retryHint is an error with the minimum delay before a retry.
 type retryHint struct {
 	error
 	after time.Duration

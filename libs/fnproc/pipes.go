@@ -91,7 +91,7 @@ func (c *collector) leaveOut() {
 	c.omitted += more
 }
 
-// noteOmitted inserts a line that says how many bytes were removed from the middle.
+// noteOmitted inserts a line with the number of bytes that were removed from the middle.
 func (c *collector) noteOmitted() {
 	if int64(len(c.buf)) > c.limit {
 		c.leaveOut()

@@ -248,7 +248,7 @@ func (p *process) interruptPipes() {
 	_ = p.stderr.SetReadDeadline(past)
 }
 
-// reap waits for the exited process, which frees its entry in the process table, and returns its state.
+// reap waits for the exited process to free its entry in the process table, and returns its state.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
 	defer functions.forgetProcess(p.Pid)

@@ -60,7 +60,7 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the signal that killed the main process, or zero if it exited.
 	Signal syscall.Signal
-	// Status describes how the main process ended, as os/exec does: "exit status 1", "signal: killed".
+	// Status describes the end of the main process, as os/exec does: "exit status 1", "signal: killed".
 	Status string
 	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container had almost no
 	// memory, or no processes, left.

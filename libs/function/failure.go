@@ -114,7 +114,7 @@ func (f *Failure) detailFor(image string) proto.Message {
 	}
 }
 
-// validUTF8 replaces invalid UTF-8 in s, which protocol buffers reject.
+// validUTF8 replaces invalid UTF-8 in s, because protocol buffers reject it.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // fittingResults returns as many results as fit into a gRPC status detail, at most n. The function result returns

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// finishTimeout limits how long a finished lease waits until the pod-manager has closed the stream.
+// finishTimeout limits the time that a finished lease waits until the pod-manager has closed the stream.
 const finishTimeout = 10 * time.Second
 
 // Client is a Manager that requests leases from a pod-manager in another process.

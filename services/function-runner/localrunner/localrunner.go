@@ -109,7 +109,7 @@ type extendedImages struct {
 	cfg Config
 }
 
-// ResolveImage implements the interface by which the gateway resolves image names.
+// ResolveImage implements the gateway's interface for resolving image names.
 func (e extendedImages) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

@@ -51,7 +51,7 @@ func (c SandboxSettings) Check(checks *config.Checks) {
 		"the path of a directory, since there is no home directory")
 }
 
-// Launcher returns the configuration of the launcher, which starts sandboxes.
+// Launcher returns the configuration of the launcher of sandboxes.
 func (c SandboxSettings) Launcher() gateway.SandboxConfig {
 	return gateway.SandboxConfig{Launcher: c.Sandbox, MaxMemoryBytes: maxProcessBytes, MaxProcesses: maxProcesses}
 }

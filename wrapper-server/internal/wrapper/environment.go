@@ -55,8 +55,8 @@ func InPod(environ []string) bool {
 	return lookup(environ, functionPrefix+"KUBERNETES_SERVICE_HOST") != ""
 }
 
-// functionEnv returns the environment of the function, which consists of the variables of its image and its pod. It
-// omits variables for the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
+// functionEnv returns the environment of the function: the variables of its image and its pod. It omits variables
+// for the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
 func functionEnv(environ []string) []string {
 	env := []string{}
 	for _, variable := range environ {

@@ -32,7 +32,7 @@ type Config[K comparable, V any] struct {
 	// Fetch gets the value of a key from the source. Its errors must have classes of package fault, because the class
 	// determines whether the cache may return a stale value instead.
 	Fetch func(ctx context.Context, key K) (V, error)
-	// Lifetime returns the periods for which the entry of a key may be used.
+	// Lifetime returns the lifetime of the entry of a key.
 	Lifetime func(K) Lifetime
 	// MaxBytes limits the sum of the entries' sizes, as counted by Size.
 	MaxBytes int64
@@ -283,7 +283,7 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 }
 
 // explainError returns the error of a failed fetch with its causes: the error that the fetch last recorded (see
-// [Progress]), and the reason for which the fetch was cancelled, if it was.
+// [Progress]), and the reason of its cancellation, if it was cancelled.
 func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {

@@ -20,7 +20,7 @@ const (
 	failureBytes = 512
 )
 
-// Lifetime contains the periods for which an entry of the cache may be used.
+// Lifetime limits the use of an entry of the cache.
 type Lifetime struct {
 	// TTL is the age up to which an entry is returned without waiting for the source. An entry older than half of the
 	// TTL is refreshed in the background when it is used. Zero means that the entry never expires.
@@ -28,7 +28,7 @@ type Lifetime struct {
 	// Stale is the age up to which an expired entry is still returned if the source is unavailable or slower than
 	// Config.StaleWait.
 	Stale time.Duration
-	// Failure is the time for which a failure is cached: callers get the same error until a new fetch is permitted.
+	// Failure is the lifetime of a cached failure: callers get the same error until a new fetch is permitted.
 	Failure time.Duration
 }
 

@@ -25,7 +25,7 @@ const (
 // errBusy is the error of tryLock if another process, or another goroutine of this process, holds the lock.
 var errBusy = errors.New("it is locked")
 
-// lock waits for a shared or exclusive lock. It returns the lock file, which callers must close to release the lock.
+// lock waits for a shared or exclusive lock. It returns the lock file. Callers close it to release the lock.
 func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, error) {
 	backoff := retry.Backoff{First: time.Millisecond, Max: 100 * time.Millisecond}
 	for {

@@ -24,7 +24,7 @@ import (
 // maxQuoted is the maximum length of a registry's error text in our error messages, in bytes.
 const maxQuoted = 1000
 
-// statusError is an error with the HTTP status of the registry's answer, which [statusOf] returns.
+// statusError is an error with the HTTP status of the registry's answer, see [statusOf].
 type statusError struct {
 	error
 	status int

@@ -18,7 +18,7 @@ import (
 const maxConflicts = 5
 
 // change is a function that modifies the data of a Secret. If it changes nothing, it returns nil. Otherwise it
-// returns the function written, which is called after the data was stored.
+// returns the function written. It is called after the data was stored.
 type change func(data map[string][]byte) (written func(), err error)
 
 // updateSecret applies a change to a Secret, and retries after conflicts with other replicas.

@@ -52,7 +52,7 @@ type Config struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// Cluster manages the function pods of a namespace. [New] creates a Cluster, which works while [Cluster.Run] runs.
+// Cluster manages the function pods of a namespace. [New] creates a Cluster. It works while [Cluster.Run] runs.
 type Cluster struct {
 	config  Config
 	log     *slog.Logger

@@ -42,11 +42,11 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 }
 
 // versionTimeout is the timeout of the request for the API server's version. It is short, because new pods wait for
-// the first attempt. If the attempt fails, new pods use init containers, which always work.
+// the first attempt. If the attempt fails, new pods use init containers, because these always work.
 const versionTimeout = time.Second
 
 // Run requests the API server's version until the API server responds, and then chooses the launcher. From the
-// first failed request until then, new pods use init containers, which work with every version.
+// first failed request until then, new pods use init containers, because these work with every version.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil

@@ -16,7 +16,7 @@ const inboxSize = 1024
 
 // Inbox contains the messages for the loop of a [Manager], the goroutine that decides about pods and leases. A
 // message is a function that the loop calls with its state. An Inbox is created before its Manager, because the
-// Manager requires a Cluster and a Prober, which send their events to the Inbox.
+// Manager requires a Cluster and a Prober that send their events to the Inbox.
 type Inbox struct {
 	messages chan func(*loop)
 	ended    chan struct{} // closes when the manager stops

@@ -73,7 +73,7 @@ type Config struct {
 	Meter metric.Meter
 }
 
-// Manager implements [lease.Manager]. [New] creates a Manager, which works while [Manager.Run] runs.
+// Manager implements [lease.Manager]. [New] creates a Manager. It works while [Manager.Run] runs.
 type Manager struct {
 	*Inbox
 	config  Config

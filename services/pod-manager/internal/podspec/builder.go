@@ -23,7 +23,7 @@ type Builder struct {
 	Namespace string
 	// MaxMessageBytes limits the size of the wrapper server's requests and responses.
 	MaxMessageBytes int
-	// PullSecret is the name of the pull secret, which the kubelet uses to pull images. Pods get the pull secret if
+	// PullSecret is the name of the pull secret that the kubelet uses to pull images. Pods get the pull secret if
 	// their function's registry requires credentials. If PullSecret is empty, no pod gets a pull secret.
 	PullSecret string
 	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper

@@ -17,7 +17,7 @@ import (
 )
 
 // readYAML parses the text under a key of a template's ConfigMap, and checks that it is a v1 object of the given
-// kind. It returns the object as a map, which decodeObject then converts into a Go type.
+// kind. It returns the object as a map. decodeObject then converts it into a Go type.
 func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
