@@ -70,8 +70,8 @@ func (l *loop) carryOut(action pool.Action) {
 		}
 	case pool.Create:
 		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name,
-			"reason", a.Reason.String())
-		l.metrics.creations.add(a.Reason.String())
+			"reason", a.Reason)
+		l.metrics.creations.add(string(a.Reason))
 		l.createPod(a)
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)

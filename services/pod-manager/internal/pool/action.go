@@ -84,20 +84,17 @@ type Delete struct {
 }
 
 // Reason is the reason for the creation of a pod.
-type Reason int
+type Reason string
 
 // The reasons.
 const (
 	// ForLeases means that the pool has too few pods for its leases.
-	ForLeases Reason = iota
+	ForLeases Reason = "leases"
 	// ForMinimum means that the pool has fewer pods than its minimum.
-	ForMinimum
+	ForMinimum Reason = "minimum"
 	// ForVersion means that the pod replaces an outdated pod, built from a former template or former settings.
-	ForVersion
+	ForVersion Reason = "version"
 )
-
-// String returns the reason's name.
-func (r Reason) String() string { return [...]string{"leases", "minimum", "version"}[r] }
 
 // Extend writes a pod's new expiry to the pod's annotation.
 type Extend struct {

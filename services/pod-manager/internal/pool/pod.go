@@ -47,19 +47,6 @@ const (
 // usable reports whether a pod in this state accepts leases now or may accept them later.
 func (s state) usable() bool { return s <= checking }
 
-// stage returns the state at whose start a pod's timeout begins: creating for starting (the ready timeout), and
-// draining for deleting (the deletion timeout). Other states are unchanged.
-func (s state) stage() state {
-	switch s {
-	case starting:
-		return creating
-	case deleting:
-		return draining
-	default:
-		return s
-	}
-}
-
 type pod struct {
 	pool      *pool
 	slot      int
@@ -69,7 +56,7 @@ type pod struct {
 
 	state  state
 	reason string    // reason for the state, for users
-	since  time.Time // start of the current stage
+	since  time.Time // start of the state, or for starting and deleting pods, of the creation or the removal
 
 	adopted bool // true if another process created the pod
 	// countsAsAttempt is true if the loss of the pod counts as a failed attempt to create a pod. It is false for pods
@@ -129,7 +116,8 @@ const (
 
 // setState moves a pod to another state. why is the reason shown to users.
 func (p *pod) setState(now time.Time, to state, why string) {
-	if to.stage() != p.state.stage() {
+	continues := to == p.state || (p.state == creating && to == starting) || !(p.state.usable() || to.usable())
+	if !continues {
 		p.since = now
 	}
 	p.state = to
