@@ -209,7 +209,7 @@ func (s *settings) read(o object, field string) {
 	}
 }
 
-// readOverrides returns the field templateOverrides, which replaces values of the pod template, or nil if empty.
+// readOverrides returns the overrides of the pod template in the field templateOverrides, or nil if it is empty.
 func readOverrides(o object, secrets []string) *podspec.Overrides {
 	if len(o.fields) == 0 {
 		return nil

@@ -44,11 +44,7 @@ func formatValue(value any) string {
 	if err != nil {
 		return fmt.Sprintf("a %T", value)
 	}
-	start, all := excerpt.Start(string(text), maxShown)
-	if all {
-		return start
-	}
-	return start + "…"
+	return excerpt.Middle(string(text), maxShown)
 }
 
 func (o object) has(field string) bool { return o.fields[field] != nil }
@@ -111,7 +107,7 @@ func (o object) number(field string, most int) *int {
 	return &whole
 }
 
-// count returns the whole number in a field. It is zero, which means the default, if the field is missing or invalid.
+// count returns the whole number in a field. It is zero (the default) if the field is missing or invalid.
 func (o object) count(field string) int {
 	if n := o.number(field, math.MaxInt32); n != nil {
 		return *n

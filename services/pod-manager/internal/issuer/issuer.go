@@ -148,7 +148,7 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 }
 
 // renewAuthorities returns the current authorities. If they differ from the authorities in data, the content of a
-// Secret, it updates data. The caller must then store data and call written, which is nil if nothing changed.
+// Secret, it updates data. The caller must then store data and call written, if it is not nil.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -167,7 +167,7 @@ func (i *Issuer) renewAuthorities(
 }
 
 // renewCertificate updates data, the content of a program's Secret: the certificate if it is due, and the
-// authorities if they changed. The caller must then store data and call written, which is nil if nothing changed.
+// authorities if they changed. The caller must then store data and call written, if it is not nil.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {

@@ -39,7 +39,7 @@ const (
 	// statusMark is the prefix of the errors that this program writes to a FunctionConfig object's status. Errors
 	// without the prefix were written by other components.
 	statusMark = "function-runner: "
-	// maxStatusError is the maximum size of the error text in an object's status, in bytes.
+	// maxStatusError is the maximum number of bytes of problems in an object's status.
 	maxStatusError = 2 << 10
 )
 
@@ -76,7 +76,8 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError joins problems to an error text of at most maxStatusError bytes. It returns "" without problems.
+// statusError joins problems to an error text with at most maxStatusError bytes of the problems. It returns "" without
+// problems.
 func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""

@@ -123,8 +123,8 @@ const (
 	minPodAge = 5 * time.Second
 )
 
-// findGarbage returns the Services without a pod, which must be deleted, and this program's pods without a Service,
-// which need one, among the informers' objects.
+// findGarbage returns garbage among the informers' objects: Services to delete, because they have no pod, and pods
+// of this program that lack their Service.
 func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) (
 	podless []*corev1.Service, withoutService []*corev1.Pod,
 ) {

@@ -166,7 +166,7 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records whether the last list request succeeded. Then the informer can poll if watches are forbidden.
+// recordList records if the last list request succeeded. Then the informer can poll if watches are forbidden.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -47,7 +47,7 @@ type Config struct {
 	// Owns reports whether this replica currently owns the function of an image, and so may delete its pods. Garbage
 	// collection calls Owns with the id of a Service instead of an image. It is nil if this replica owns everything.
 	Owns func(image string) bool
-	// Clock converts between this machine's clock and the API server's clock, which is used for times in pods.
+	// Clock converts between this machine's clock and the API server's clock, the clock of times in pods.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }

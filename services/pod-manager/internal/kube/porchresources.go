@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Resources in which Porch's main branch stores the configuration of its function runner.
+// Resources of Porch's main branch with the configuration of its function runner.
 var (
 	porchGroup       = schema.GroupVersion{Group: "config.porch.kpt.dev", Version: "v1alpha1"}
 	functionConfigs  = porchGroup.WithResource("functionconfigs")
@@ -54,7 +54,7 @@ type follower interface {
 }
 
 // PorchResources applies the resources with which Porch configures its function runner, such as FunctionConfigs.
-// Until the resources are installed, it only polls the API server's discovery document, which requires no rights.
+// Until the resources are installed, it only polls the API server's discovery document, without any rights.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger

@@ -32,7 +32,11 @@ func TestTasksOfOnePodRunInOrder(t *testing.T) {
 		done := map[string][]int{}
 		for i := range 20 {
 			for _, id := range []string{"a", "b"} {
-				queue.add(id, func(context.Context, func(pool.Event)) {
+				add := queue.add
+				if i%3 == 0 {
+					add = queue.addLater // an urgent task does not overtake the background task before it
+				}
+				add(id, func(context.Context, func(pool.Event)) {
 					<-time.After(time.Duration(20-i) * time.Millisecond) // the later, the faster
 					mu.Lock()
 					defer mu.Unlock()

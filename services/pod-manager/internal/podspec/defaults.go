@@ -113,7 +113,7 @@ const annotationSCC = "openshift.io/required-scc"
 
 // fillUser makes a container run as a user other than root, unless the template requests root or leaves the user to
 // OpenShift. If the image's user is a number, fillUser keeps it. If it is a name, fillUser replaces it, because the
-// kubelet cannot determine whether the name belongs to root.
+// kubelet cannot determine if the name belongs to root.
 func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	spec, sc := &pod.Spec, c.SecurityContext
 	if _, assigned := pod.Annotations[annotationSCC]; assigned || isPrivileged(sc) {

@@ -157,7 +157,7 @@ const (
 
 // ownFault reports whether a container exited by itself, so that a new container may exit in the same way. It
 // returns false if another process killed the container, or the container runtime interrupted the start. It also
-// returns false if the kernel killed it because of its memory use, which depends on the function's input.
+// returns false if the kernel killed it because of its memory use, because that depends on the function's input.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }

@@ -20,7 +20,7 @@ const (
 	LabelID = "fn.kpt.dev/image"
 	// LabelPool is the label whose value all pods of a function share. The scheduler spreads pods over nodes by it.
 	LabelPool = "krm-function-runner.github.io/pool"
-	// AnnotationTemplateVersion is the annotation with the version of the template from which the pod was built.
+	// AnnotationTemplateVersion is the annotation with the version of the pod's template.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
 	// AnnotationSettingsVersion is the annotation with the hash of the pod's settings, see [Builder.SettingsVersion].
 	AnnotationSettingsVersion = "krm-function-runner.github.io/settings-version"

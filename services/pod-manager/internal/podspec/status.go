@@ -154,7 +154,7 @@ func findCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCon
 }
 
 // Launch is the result of starting the wrapper server in a pod that mounts the wrapper server's image as a volume.
-// It indicates whether the node supports image volumes.
+// It shows if the node supports image volumes.
 type Launch int
 
 const (
@@ -169,7 +169,7 @@ const (
 	LaunchMissing
 )
 
-// LaunchOf determines whether a pod could start the wrapper server from an image volume. It returns LaunchUnknown
+// LaunchOf determines if a pod could start the wrapper server from an image volume. It returns LaunchUnknown
 // for pods of users' templates.
 func LaunchOf(pod *corev1.Pod) Launch {
 	s := functionStatus(pod)

@@ -35,7 +35,7 @@ type Defaults struct {
 	TerminationGracePeriod time.Duration
 }
 
-// Template is the template from which function pods and their Services are built. It is immutable and safe for
+// Template is the template of function pods and their Services. It is immutable and safe for
 // concurrent use. The zero Template is unusable: use [Default] or [Parse].
 type Template struct {
 	version string

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// dockerConfig contains the fields of a docker configuration file (config.json) that concern credentials. The
-// content of the pull secret has the same format, of which kubelets read only logins with the field Auth.
+// dockerConfig contains the fields of a docker configuration file (config.json) that concern credentials. It is also
+// the format of the pull secret, but kubelets use only logins with the field Auth.
 type dockerConfig struct {
 	Auths       map[string]login  `json:"auths"`
 	CredHelpers map[string]string `json:"credHelpers,omitempty"`

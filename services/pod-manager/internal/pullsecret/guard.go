@@ -3,13 +3,11 @@
 package pullsecret
 
 import (
-	"context"
 	"errors"
-	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -48,18 +46,9 @@ func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// isTransient reports whether an error means that the Kubernetes API was busy or unreachable. For all other errors,
-// a user must change something: the file, a Role, or another Secret with the same name.
+// isTransient reports whether a later request to the Kubernetes API may succeed. For all other errors, a user must
+// change something: the file, a Role, or another Secret with the same name.
 func isTransient(err error) bool {
-	if _, unsent := errors.AsType[*url.Error](err); unsent || errors.Is(err, context.DeadlineExceeded) {
-		return true
-	}
-	switch apierrors.ReasonForError(err) {
-	case metav1.StatusReasonTooManyRequests, metav1.StatusReasonServerTimeout, metav1.StatusReasonTimeout,
-		metav1.StatusReasonServiceUnavailable, metav1.StatusReasonInternalError,
-		metav1.StatusReasonConflict, metav1.StatusReasonAlreadyExists:
-		return true
-	default:
-		return false
-	}
+	request, sent := errors.AsType[requestError](err)
+	return sent && (kubeclient.IsTransient(request) || apierrors.IsConflict(request) || apierrors.IsAlreadyExists(request))
 }

@@ -179,7 +179,7 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 	k.inStep.Record(ctx, telemetry.Bool(err == nil && k.cause == nil))
 	k.written = k.written || err == nil
 	answer := err
-	if _, unseen := errors.AsType[unseenError](err); unseen && k.written {
+	if request, sent := errors.AsType[requestError](err); sent && request.unseen && k.written {
 		answer = nil
 	}
 	for _, do := range asked {

@@ -46,11 +46,15 @@ func (k *Keeper) syncSecret(ctx context.Context) error {
 	return err
 }
 
-// unseenError means that the pull secret could not be read. The Secret may nevertheless exist and be valid.
-type unseenError struct{ error }
+// requestError is the error of a request to the Kubernetes API. unseen is true if the pull secret could not be read.
+// The Secret may nevertheless exist and be valid.
+type requestError struct {
+	error
+	unseen bool
+}
 
 // Unwrap returns the cause.
-func (e unseenError) Unwrap() error { return e.error }
+func (e requestError) Unwrap() error { return e.error }
 
 // compareAndWrite reads the pull secret, and writes it if its content differs from the file. raced is true if
 // another client wrote the Secret between the read and the write, so that the caller must try again.
@@ -60,7 +64,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 		found, err = nil, nil
 	}
 	if err != nil {
-		return false, unseenError{fmt.Errorf("read it: %w", err)}
+		return false, requestError{fmt.Errorf("read it: %w", err), true}
 	}
 	write, remark, err := mustWrite(found, k.content, k.changed)
 	if remark != "" {
@@ -80,7 +84,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	}
 	k.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", kubeclient.Outcome(err))))
 	if err != nil {
-		return raced, fmt.Errorf("write it: %w", err)
+		return raced, requestError{fmt.Errorf("write it: %w", err), false}
 	}
 	k.config.Log.InfoContext(ctx, "wrote the pull secret", "from", k.config.Path,
 		"namespace", k.config.Namespace, "secret", k.config.Name)
