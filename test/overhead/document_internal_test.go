@@ -65,7 +65,8 @@ func TestFiguresGetIntoTheDocument(t *testing.T) {
 
 // TestTablesGetIntoTheDocumentWithoutPadding has a table that a terminal aligns.
 func TestTablesGetIntoTheDocumentWithoutPadding(t *testing.T) {
-	padded := "Measured here.\n\n| load      |  p50   | over bare |\n| --------- | ------ | --------- |\n| 8 callers | 3.5 ms |           |\n"
+	padded := "Measured here.\n\n| load      |  p50   | over bare |\n| --------- | ------ | --------- |\n" +
+		"| 8 callers | 3.5 ms |           |\n"
 	want := "Measured here.\n\n| load | p50 | over bare |\n| --- | --- | --- |\n| 8 callers | 3.5 ms | |\n"
 	if got := formatMarkdown(padded); got != want {
 		t.Errorf("got %q, want %q", got, want)
