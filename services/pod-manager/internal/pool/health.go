@@ -45,9 +45,9 @@ func (p *pod) endProbe(s *step) {
 }
 
 // check moves a ready pod that may be broken to the state checking, and probes it. The pod gets no leases until it
-// answers. why is the reason shown to users.
-func (p *pod) check(s *step, early bool, why string) {
-	p.setState(s.at, checking, why)
+// answers. The reason is shown to users.
+func (p *pod) check(s *step, early bool, reason string) {
+	p.setState(s.at, checking, reason)
 	p.health.checkedEarly = early
 	p.probe(s, checkTimeout)
 }

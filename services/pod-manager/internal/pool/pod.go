@@ -114,14 +114,14 @@ const (
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state. why is the reason shown to users.
-func (p *pod) setState(now time.Time, to state, why string) {
-	continues := to == p.state || (p.state == creating && to == starting) || !(p.state.usable() || to.usable())
+// setState moves a pod to another state, for a reason shown to users.
+func (p *pod) setState(now time.Time, to state, reason string) {
+	continues := to == p.state || (p.state == creating && to == starting) || (!p.state.usable() && !to.usable())
 	if !continues {
 		p.since = now
 	}
 	p.state = to
-	p.reason = why
+	p.reason = reason
 }
 
 // isIdle reports whether a pod is serving but no lease uses it, and no lease waits for its pool.
@@ -191,11 +191,11 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends. why
-// is the reason shown to users.
-func (p *pod) drain(s *step, why string, r removal) {
+// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends. The
+// reason is shown to users.
+func (p *pod) drain(s *step, reason string, r removal) {
 	if p.state.usable() {
-		p.setState(s.at, draining, why)
+		p.setState(s.at, draining, reason)
 		p.removal = r
 	}
 	s.markDirty(p.pool)
