@@ -5,9 +5,14 @@
 package phase
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"path"
+	"slices"
 	"time"
 
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
@@ -67,4 +72,124 @@ func Took(d time.Duration) string {
 	default:
 		return d.Round(time.Second).String()
 	}
+}
+
+// ShortNames returns a function that shortens an image's name to its last path element, for display. A name stays
+// unchanged if two images in the arguments have the same last path element.
+func ShortNames(
+	status *gatewayv1.GetStatusResponse, pools []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
+) func(string) string {
+	owners, shared := map[string]string{}, map[string]bool{}
+	add := func(image string) {
+		short := path.Base(image)
+		if owner, ok := owners[short]; ok && owner != image {
+			shared[short] = true
+		}
+		owners[short] = image
+	}
+	for _, w := range status.GetWaiting() {
+		add(w.GetImage())
+	}
+	for _, pool := range pools {
+		add(pool.GetKey().GetReference())
+	}
+	for _, e := range slices.Concat(evaluations...) {
+		add(Image(e))
+	}
+	return func(image string) string {
+		if short := path.Base(image); image != "" && !shared[short] {
+			return short
+		}
+		return image
+	}
+}
+
+// Image returns the name of an evaluation's function for display: the canonical name of the image, or the name in
+// the request if the image was not resolved yet.
+func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
+
+// Short formats a duration with its one or two largest units, such as "3m5s". Negative durations become "0s".
+func Short(d time.Duration) string {
+	s := int64(max(d, 0) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 10*60:
+		return fmt.Sprintf("%dm%ds", s/60, s%60)
+	case s < 3600:
+		return fmt.Sprintf("%dm", s/60)
+	case s < 24*3600:
+		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
+	default:
+		return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+	}
+}
+
+// Failures is a group of failed evaluations with the same image, code and reason: a line of the status page.
+type Failures struct {
+	// Last is the newest evaluation of the group.
+	Last  *gatewayv1.Evaluation
+	Count int
+}
+
+// System is the value of an evaluation's fault if neither the function nor its caller caused the failure, but the
+// function runner or the cluster.
+const System = "system"
+
+// GroupFailures groups failed evaluations with the same image, code and reason. The evaluations must be sorted,
+// with the newest first. The result contains the failures of the system first, and keeps the order otherwise.
+func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
+	type key struct{ image, code, reason string }
+	byKey, groups := map[key]*Failures{}, []*Failures{}
+	for _, e := range failed {
+		k := key{Image(e), e.GetCode(), e.GetReason()}
+		if byKey[k] == nil {
+			byKey[k] = &Failures{Last: e}
+			groups = append(groups, byKey[k])
+		}
+		byKey[k].Count++
+	}
+	rank := func(f *Failures) int {
+		if f.Last.GetFault() == System {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(groups, func(a, b *Failures) int { return cmp.Compare(rank(a), rank(b)) })
+	return groups
+}
+
+// Failed returns how many of a function's last evaluations failed. The status contains only rates, from which
+// Failed computes the number.
+func Failed(f *gatewayv1.GetStatusResponse_Function) int {
+	if f.GetRate() == 0 {
+		return 0
+	}
+	return int(math.Round(f.GetFailedRate() / f.GetRate() * float64(f.GetSamples())))
+}
+
+// Ready returns the number of a pool's pods that are ready for evaluations.
+func Ready(pool *podmanagerv1.Pool) (ready int) {
+	for _, pod := range pool.GetPods() {
+		if pod.GetState() == podmanagerv1.Pod_STATE_READY {
+			ready++
+		}
+	}
+	return ready
+}
+
+// PoolProblems returns a sentence for users: how many pools cannot get a pod, with the error of the first such
+// pool. It returns nil if there is no such pool.
+func PoolProblems(pools []*podmanagerv1.Pool) []string {
+	count, example := 0, ""
+	for _, pool := range pools {
+		if pool.GetLastFailure() != "" {
+			count++
+			example = cmp.Or(example, path.Base(pool.GetKey().GetReference())+": "+pool.GetLastFailure())
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d functions cannot get a pod: %s", count, len(pools), example)}
 }

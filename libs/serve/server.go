@@ -55,9 +55,10 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	if e.TLS != nil {
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, maxSecureAge)
 	}
+	maxStreams := cmp.Or(max(e.MaxStreams, 0), DefaultMaxStreams)
 	tooMany, idle, failed := Occasionally(), Occasionally(), Occasionally()
 	log = log.With("endpoint", e.Name)
-	s := &server{name: e.Name, http: newHTTPServer(wrapHandler(e.Handler), maxStreamsOf(e), windows), listener: &listener{
+	s := &server{name: e.Name, http: newHTTPServer(wrapHandler(e.Handler), maxStreams, windows), listener: &listener{
 		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge,
 		rejected: func(peer string) {
 			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })
@@ -71,14 +72,6 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	}}
 	s.http.ConnContext = withConn
 	return s, nil
-}
-
-// maxStreamsOf returns the endpoint's limit of concurrent requests on a connection, or the default.
-func maxStreamsOf(e Endpoint) int {
-	if e.MaxStreams > 0 {
-		return e.MaxStreams
-	}
-	return DefaultMaxStreams
 }
 
 // Occasionally returns a rate limiter for log lines: callers call it for each event, and it calls the function log

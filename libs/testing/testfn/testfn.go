@@ -9,9 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
@@ -65,4 +69,116 @@ func writeProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, content, 0o700)
+}
+
+// waitTimeout limits the wait until the expected processes run or have exited. pause is the time between checks.
+const (
+	waitTimeout = 5 * time.Minute
+	pause       = 5 * time.Millisecond
+)
+
+// Running returns the ids of the running processes whose binary is in dir. It omits zombies.
+func Running(dir string) []int {
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	entries, _ := os.ReadDir("/proc")
+	var pids []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // not a process
+		}
+		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
+		if err == nil && strings.HasPrefix(exe, filepath.Clean(dir)+"/") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// runningPrograms returns the result of Running without processes that were forked but have not executed a program
+// yet. Before a Go program starts its first child, the Go runtime forks once more to test pidfds, and this copy
+// exits immediately.
+func runningPrograms(dir string) []int {
+	return slices.DeleteFunc(Running(dir), func(pid int) bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, fields, ok := strings.Cut(string(stat), ") ") // after the name: state, five numbers, flags
+		if err != nil || !ok {
+			return true // exited concurrently
+		}
+		flags, _ := strconv.ParseUint(strings.Fields(fields)[6], 10, 64)
+		const forkedWithoutExec = 0x40 // PF_FORKNOEXEC of the kernel
+		return flags&forkedWithoutExec != 0
+	})
+}
+
+// Abandoned returns the processes that evaluations left behind and whose binary is in dir. It omits processes that
+// a server started in advance for later evaluations, and their children: their input is a pipe whose other side is
+// open in this process.
+func Abandoned(dir string) []int {
+	held := map[string]bool{}
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, entry := range entries {
+		if file, err := os.Readlink("/proc/self/fd/" + entry.Name()); err == nil {
+			held[file] = true
+		}
+	}
+	return slices.DeleteFunc(Running(dir), func(pid int) bool {
+		input, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
+		return err != nil || held[input] // exited concurrently, or waiting for its input
+	})
+}
+
+// AwaitRunning waits until exactly n processes run whose binary is in dir. It fails the test after a timeout.
+func AwaitRunning(t testing.TB, dir string, n int) {
+	t.Helper()
+	if pids := awaitCount(runningPrograms, dir, n); len(pids) != n {
+		t.Fatalf("%d processes from %s run, not %d: %s", len(pids), dir, n, describeProcesses(pids))
+	}
+}
+
+// AssertNoneLeft waits until no binary in dir runs. After a timeout, it fails the test and kills the processes.
+func AssertNoneLeft(t testing.TB, dir string) {
+	t.Helper()
+	if pids := awaitCount(Running, dir, 0); len(pids) > 0 {
+		t.Errorf("processes are left: %s", describeProcesses(pids))
+		Kill(dir)
+	}
+}
+
+// AssertNoneAbandoned waits until the processes that evaluations left behind in dir have exited. After a timeout,
+// it fails the test. Unlike [AssertNoneLeft], it can be used while a server keeps processes for later evaluations.
+func AssertNoneAbandoned(t testing.TB, dir string) {
+	t.Helper()
+	if pids := awaitCount(Abandoned, dir, 0); len(pids) > 0 {
+		t.Errorf("processes are left while the server runs: %s", describeProcesses(pids))
+	}
+}
+
+// Kill kills the processes whose binary is in dir. It is for tests that leave processes on purpose.
+func Kill(dir string) {
+	for _, pid := range Running(dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// awaitCount calls the function find until it returns n processes or waitTimeout has passed. It returns the last
+// result.
+func awaitCount(find func(dir string) []int, dir string, n int) []int {
+	pids := find(dir)
+	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {
+		time.Sleep(pause)
+	}
+	return pids
+}
+
+// describeProcesses returns the ids and the command lines of processes, for error messages.
+func describeProcesses(pids []int) string {
+	texts := make([]string, len(pids))
+	for i, pid := range pids {
+		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		texts[i] = fmt.Sprintf("%d (%s)", pid, strings.TrimRight(strings.ReplaceAll(string(args), "\x00", " "), " "))
+	}
+	return strings.Join(texts, ", ")
 }
