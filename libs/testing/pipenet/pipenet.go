@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -25,11 +26,11 @@ type Network struct {
 // Host is a server in a Network.
 type Host struct {
 	*bufconn.Listener
+	dead atomic.Bool
 
 	mu     sync.Mutex
 	change *sync.Cond // signals changes of silent and of the connections' state
 	silent bool
-	dead   bool
 	conns  []*conn
 }
 
@@ -67,7 +68,7 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	n.mu.Lock()
 	h := n.hosts[address]
 	n.mu.Unlock()
-	if h == nil || h.isDead() {
+	if h == nil || h.dead.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
 	near, err := h.DialContext(ctx)
@@ -97,8 +98,8 @@ func (h *Host) SetSilent(silent bool) {
 
 // Kill closes all connections of the host. The host then rejects new connections.
 func (h *Host) Kill() {
+	h.dead.Store(true)
 	h.mu.Lock()
-	h.dead = true
 	conns := slices.Clone(h.conns)
 	h.conns = nil
 	h.mu.Unlock()
@@ -108,17 +109,7 @@ func (h *Host) Kill() {
 }
 
 // Revive ends the effect of Kill, so that the host accepts connections again.
-func (h *Host) Revive() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.dead = false
-}
-
-func (h *Host) isDead() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.dead
-}
+func (h *Host) Revive() { h.dead.Store(false) }
 
 // conn is one side of a connection to a host that a test can make silent. While the host is silent, Read on the
 // connection blocks.
