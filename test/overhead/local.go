@@ -100,7 +100,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 		return err
 	}
 	var ways []way
-	for _, jobs := range []int{1, runtime.GOMAXPROCS(0)} {
+	for _, jobs := range []int{1, 2 * runtime.GOMAXPROCS(0)} { // serial, and the default
 		run := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", tree, "--local",
 			"-o", "unwrap", "--jobs", strconv.Itoa(jobs))
 		ways = append(ways, way{fmt.Sprintf("jobs=%d", jobs), run, 0, ""})

@@ -86,7 +86,7 @@ func (c *renderCommand) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.format, "results-format", "", "write results, failures and the files of --check to standard "+
 		"output: github for annotations of lines, json or junit")
 	flags.IntVar(&c.jobs, "jobs", 0, "how many packages inside the package to render concurrently, 1 for one after the "+
-		"other; by default the number of processors, and 1 with --trace")
+		"other; by default twice the number of processors, and 1 with --trace")
 	c.gateway.register(flags, c.env)
 	c.functions.register(flags, c.env)
 	c.output.register(flags)
@@ -121,7 +121,8 @@ func (c *renderCommand) prepareCheck() error {
 	case c.jobs == 0 && c.gateway.trace:
 		c.jobs = 1 // concurrent evaluations would delay each other in the traces
 	}
-	c.jobs = cmp.Or(c.jobs, runtime.GOMAXPROCS(0))
+	// Twice the processors, because a package waits for the starts of its functions, which use no processor meanwhile.
+	c.jobs = cmp.Or(c.jobs, 2*runtime.GOMAXPROCS(0))
 	c.output.quiet = c.format != ""
 	if c.check {
 		c.output.dryRun, c.noStatus = true, true
