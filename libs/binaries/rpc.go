@@ -31,10 +31,11 @@ const (
 	maxImages = 200_000
 )
 
-// Handler returns a BinaryService that sends the lists of source to gateways. When the context stopping is done,
+// Handler returns a BinaryService that sends the lists of source to gateways. When the context that stopping returns is
+// done,
 // running watches fail with errStopping, so that the gateways connect to another replica.
-func Handler(stopping context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
-	return handler{source, stopping}
+func Handler(stopping func() context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
+	return handler{source, stopping()}
 }
 
 var errStopping = fault.New(fault.Unavailable, "the pod-manager is shutting down: another replica has the same list")

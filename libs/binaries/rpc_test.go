@@ -32,7 +32,8 @@ func dial(stopping context.Context, t *testing.T, source binaries.Source) *binar
 			Name: podmanagerv1connect.BinaryServiceName, Streams: true,
 			MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-				return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(stopping, source), options...)
+				handler := binaries.Handler(func() context.Context { return stopping }, source)
+				return podmanagerv1connect.NewBinaryServiceHandler(handler, options...)
 			},
 		})
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err

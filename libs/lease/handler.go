@@ -22,11 +22,11 @@ import (
 // name and the reason why a pod is broken.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the RPC service of a pod-manager, which passes calls to m. When the context stopping is done,
-// waiting leases and watches fail with errStopping, so that clients call another replica. Granted leases stay valid
-// until their holders finish them.
-func Handler(stopping context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
-	return &handler{manager: m, stopping: stopping}
+// Handler returns the RPC service of a pod-manager, which passes calls to m. When the context that stopping returns is
+// done, waiting leases and watches fail with errStopping, so that clients call another replica. Granted leases stay
+// valid until their holders finish them.
+func Handler(stopping func() context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
+	return &handler{manager: m, stopping: stopping()}
 }
 
 var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: call another replica"))

@@ -125,7 +125,7 @@ func TestStopping(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	address := leaseserver.StartUntil(stopping, t, fake)
+	address := leaseserver.StartUntil(func() context.Context { return stopping }, t, fake)
 	m := newClient(t, "http://"+address)
 	held, err := m.Lease(t.Context(), &lease.Open{Image: "warm"}, nothing)
 	if err != nil {

@@ -58,7 +58,7 @@ func (l *lender) serve(ctx context.Context) error {
 			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 			MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: 1 << 20,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(frame.Health.Stopping(), l), options...)
+				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(frame.Health.Stopping, l), options...)
 			},
 		})
 		return []serve.Component{{Endpoints: []serve.Endpoint{{

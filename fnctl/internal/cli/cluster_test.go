@@ -20,7 +20,7 @@ import (
 // TestGatewaysThroughKubectl calls a gateway in a cluster, to which a kubectl in front of PATH forwards.
 func TestGatewaysThroughKubectl(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(t.Context(), podManager())))
+	mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(t.Context, podManager())))
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)

@@ -51,7 +51,7 @@ type Service func(*http.ServeMux)
 func Pods(pods lease.Manager) Service {
 	return func(mux *http.ServeMux) {
 		if pods != nil {
-			mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(context.Background(), pods)))
+			mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(context.Background, pods)))
 		}
 	}
 }

@@ -48,7 +48,7 @@ func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			handler := lease.Handler(frame.Health.Stopping(), readOnly{m})
+			handler := lease.Handler(frame.Health.Stopping, readOnly{m})
 			path, served := podmanagerv1connect.NewPodManagerServiceHandler(handler, options...)
 			return path, q.limitQueries(served)
 		},

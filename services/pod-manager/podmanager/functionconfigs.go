@@ -57,7 +57,7 @@ func binaryService(source binaries.Source, frame servermain.Frame) rpcserve.Serv
 		Name: podmanagerv1connect.BinaryServiceName, Streams: true,
 		MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(frame.Health.Stopping(), source), options...)
+			return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(frame.Health.Stopping, source), options...)
 		},
 	}
 }

@@ -38,7 +38,8 @@ func serveFunctionConfigs(t *testing.T, secrets ...string) (kubeconfig string) {
 		group: `{"kind":"APIResourceList","groupVersion":"config.porch.kpt.dev/v1alpha1",
 			"resources":[{"name":"functionconfigs","kind":"FunctionConfig","namespaced":true}]}`,
 		group + "/namespaces/functions/functionconfigs": `{"kind":"FunctionConfigList",
-			"apiVersion":"config.porch.kpt.dev/v1alpha1","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(items, ",") + `]}`,
+			"apiVersion":"config.porch.kpt.dev/v1alpha1","metadata":{"resourceVersion":"1"},
+			"items":[` + strings.Join(items, ",") + `]}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -125,7 +125,7 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(frame.Health.Stopping(), m), options...)
+			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(frame.Health.Stopping, m), options...)
 		},
 	})
 	if err != nil {

@@ -21,14 +21,13 @@ import (
 // Start serves m until the test ends, and returns the server's address.
 func Start(t testing.TB, m lease.Manager) string {
 	t.Helper()
-	return StartUntil(t.Context(), t, m)
+	return StartUntil(t.Context, t, m)
 }
 
-// StartUntil is like Start. When the context stopping is done, waiting leases fail, as at the shutdown of a
-// pod-manager (see [lease.Handler]).
-func StartUntil(stopping context.Context, t testing.TB, m lease.Manager) string {
+// StartUntil is like Start. When the context that stopping returns is done, waiting leases fail, as at the
+// shutdown of a pod-manager (see [lease.Handler]).
+func StartUntil(stopping func() context.Context, t testing.TB, m lease.Manager) string {
 	t.Helper()
-	//nolint:contextcheck // the server runs until the test ends
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{

@@ -40,7 +40,7 @@ func newFleet(t *testing.T, addresses ...string) *fleet {
 	for _, a := range addresses {
 		f.managers[a] = leasetest.NewManager(grants(a))
 		mux := http.NewServeMux()
-		mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(t.Context(), f.managers[a]),
+		mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(t.Context, f.managers[a]),
 			connect.WithInterceptors(rpcfault.Interceptor())))
 		mux.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker()))
 		f.hosts[a] = f.network.Serve(t, a+":9448", mux)
