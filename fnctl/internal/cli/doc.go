@@ -120,10 +120,11 @@ func (c *docCommand) open(ctx context.Context) (*evaluator, error) {
 	return e, c.gateway.useContainers(e, c.env, names, c.env.progress())
 }
 
-// show prints the help that a function wrote to standard output or, as some functions do, to standard error.
+// show prints the help that a function wrote to standard output or, as some functions do, to standard error. Like kpt,
+// it adds an end of line.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
-	help := strings.TrimSpace(cmp.Or(string(resp.ResourceList), string(resp.Log)))
-	if _, err := resourcelist.Parse(ctx, resp.ResourceList); err == nil || help == "" {
+	help := cmp.Or(string(resp.ResourceList), string(resp.Log))
+	if _, err := resourcelist.Parse(ctx, resp.ResourceList); err == nil || strings.TrimSpace(help) == "" {
 		return &codedError{exitFunction, name + " has no help: it does not know --help"}
 	}
 	c.env.outPrinter().Line("%s", ui.Printable(help))

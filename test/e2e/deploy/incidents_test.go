@@ -220,21 +220,20 @@ func breakingPods(ctx context.Context, t *testing.T, at place) {
 }
 
 // outdatedPods changes the template of function pods while a quota leaves no capacity for new pods, and a caller uses
-// the existing pod.
+// the only pod. Other pods are deleted first, because an idle pod would make way for the new one.
 func outdatedPods(ctx context.Context, t *testing.T, at place) {
-	conn, image := at.caller(t), minor(t)
+	conn, image := at.caller(t), inPod(t)
 	over := context.WithoutCancel(ctx)
 	suite.Until(ctx, t, "the function has a pod", func() (bool, string) {
 		err := suite.SetNamespace(ctx, conn, image)
 		return err == nil, fmt.Sprint(err)
 	})
-	pods, err := s.Client.CoreV1().Pods(at.functions).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Errorf("list function pods: %v", err)
-		return
-	}
+	suite.Until(ctx, t, "there is no pod of another function", func() (bool, string) {
+		others, err := at.deletePodsExcept(ctx, "set-namespace-v045-")
+		return err == nil && others == 0, fmt.Sprintf("%d other pods, %v", others, err)
+	})
 	quotas := s.Client.CoreV1().ResourceQuotas(at.functions)
-	left := resource.NewQuantity(int64(len(pods.Items)), resource.DecimalSI)
+	left := resource.NewQuantity(1, resource.DecimalSI)
 	if _, err := quotas.Create(ctx, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "no-new-pods"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *left}},
@@ -262,6 +261,22 @@ func outdatedPods(ctx context.Context, t *testing.T, at place) {
 		_ = suite.SetNamespace(ctx, conn, image)
 		wait(ctx, time.Second)
 	}
+}
+
+// deletePodsExcept deletes the function pods without a prefix of their name, and returns how many it found.
+func (p place) deletePodsExcept(ctx context.Context, prefix string) (others int, err error) {
+	pods, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	for i := range pods.Items {
+		if !strings.HasPrefix(pods.Items[i].Name, prefix) {
+			others++
+			_ = s.Client.CoreV1().Pods(p.functions).Delete(ctx, pods.Items[i].Name, now)
+		}
+	}
+	return others, nil
 }
 
 // killReady deletes the function pods that have been ready for a second.
