@@ -45,7 +45,7 @@ func (r *response) Write(p []byte) (int, error) {
 	begin = protowire.AppendTag(begin, listField, protowire.BytesType)
 	begin = protowire.AppendVarint(begin, uint64(len(list)))
 	added := len(begin) - prefixBytes + len(list)
-	size := binary.BigEndian.Uint32(p[1:]) + uint32(added) //nolint:gosec // exchange bounds the message
+	size := binary.BigEndian.Uint32(p[1:]) + uint32(added) //nolint:gosec // exchangeLists bounds the message
 	binary.BigEndian.PutUint32(begin[1:], size)
 	for _, part := range [][]byte{begin, list, p[prefixBytes:]} {
 		if len(part) == 0 {

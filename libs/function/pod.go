@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // pod limits the concurrent evaluations of the function in a pod. A fixed limit is enough, because callers lease
@@ -30,10 +32,18 @@ type pod struct {
 	pointless atomic.Bool
 }
 
+// maxImageBytes is the maximum length of an image's name, as in package imagename. The server in a function pod does
+// not parse the name, but writes it to error texts and headers.
+const maxImageBytes = 1 << 10
+
 // Evaluate waits until fewer than the maximum number of evaluations run in the pod, and runs the function. If the
 // function seems to need writable directories such as /tmp, Evaluate runs it again with access to them. The result
 // and the errors are the same as of [Service.Run].
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
+	if len(e.Image) > maxImageBytes {
+		return Result{}, fault.New(fault.Invalid,
+			"the image's name has %d bytes, and may have up to %d", len(e.Image), maxImageBytes)
+	}
 	if s.pod.alone.Load() {
 		return s.runInSlot(ctx, e, true)
 	}

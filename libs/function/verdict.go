@@ -26,16 +26,9 @@ type Result struct {
 	Results []resourcelist.Result
 }
 
-// maxImageBytes is the maximum length of an image's name, as in package imagename. Names are checked here too,
-// because the server in a function pod writes a name to error texts and headers without parsing it.
-const maxImageBytes = 1 << 10
-
-// CheckInput returns an error of class fault.Invalid if list is not a valid input or the image name is too long. If
-// ctx is canceled first, the error has the class of ctx's error.
+// CheckInput returns an error of class fault.Invalid if list is not a valid input. If ctx is canceled first, the error
+// has the class of ctx's error.
 func CheckInput(ctx context.Context, image string, list []byte) error {
-	if len(image) > maxImageBytes {
-		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d", len(image), maxImageBytes)
-	}
 	if len(list) == 0 {
 		return fault.New(fault.Invalid, "no resource list given: the function's input is empty")
 	}

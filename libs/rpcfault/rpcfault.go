@@ -124,8 +124,8 @@ func Class(code connect.Code) fault.Class {
 	return fault.Internal
 }
 
-// Interceptor returns a server interceptor that calls ToConnect for the errors of handlers. It must be the
-// innermost interceptor, so that tracing and metrics record the status code.
+// Interceptor returns a server interceptor that calls ToConnect for the errors of handlers. It must be inside of the
+// interceptors for tracing and metrics, so that these record the status code.
 func Interceptor() connect.Interceptor { return interceptor{} }
 
 type interceptor struct{}

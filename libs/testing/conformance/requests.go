@@ -116,8 +116,8 @@ func testBadRequests(t *testing.T, target Target) {
 			checkAlive(t, fn)
 		})
 	}
+	t.Run("long name", func(t *testing.T) { testLongName(t, fn.Address) })
 	if target.NamesFunctions {
-		t.Run("long name", func(t *testing.T) { testLongName(t, fn.Address) })
 		testBadImages(t, fn, cmp.Or(target.UnknownImage, codes.NotFound))
 	}
 }

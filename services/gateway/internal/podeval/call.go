@@ -27,7 +27,7 @@ const warmShare = 5
 
 func (e *Evaluator) callPod(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, tried *tries,
-) (evaluation.Response, error) {
+) (out evaluation.Response, err error) {
 	msg := &evaluator.EvaluateFunctionRequest{ResourceList: req.ResourceList, Image: req.Given}
 	limit := int(granted.GetMaxMessageBytes())
 	if size := proto.Size(msg); limit > 0 && size > limit {
@@ -43,13 +43,15 @@ func (e *Evaluator) callPod(
 	if err != nil {
 		return evaluation.Response{}, &brokenPodError{pod: granted.GetPod(), cause: err, notCalled: true}
 	}
+	defer func() {
+		_, broken := errors.AsType[*brokenPodError](err)
+		conn.Release(broken)
+	}()
 	resp, err := e.callOn(ctx, conn, req, msg, granted, tried.triedPod(granted.GetPod()))
-	_, broken := errors.AsType[*brokenPodError](err)
-	conn.Release(broken)
 	if err != nil {
 		return evaluation.Response{}, err
 	}
-	out := evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog(), Digest: granted.GetDigest()}
+	out = evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog(), Digest: granted.GetDigest()}
 	out.Results, err = parseResults(ctx, req.Given, out.ResourceList)
 	if err != nil {
 		return evaluation.Response{}, err

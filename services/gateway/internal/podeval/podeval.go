@@ -77,7 +77,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 			}
 		}
 		e.metrics.retries.Add(ctx, 1)
-		e.log.WarnContext(ctx, "pod broken, trying another pod",
+		e.log.WarnContext(ctx, "pod broken, retrying",
 			"image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
 	}
 }
@@ -92,6 +92,8 @@ func (e *Evaluator) attemptOnPod(
 	if err != nil {
 		return evaluation.Response{}, err
 	}
+	outcome, reason := lease.Done, "the gateway panicked" // unless callPod returns
+	defer func() { held.Finish(outcome, reason) }()
 	granted := held.Granted()
 	ctx, cancel := runLimit(granted, req).Context(ctx)
 	defer cancel()
@@ -100,7 +102,7 @@ func (e *Evaluator) attemptOnPod(
 		Image: repoDigest(granted), ColdStart: granted.GetColdStart(),
 	})
 	resp, err := e.callPod(ctx, req, granted, tried)
-	held.Finish(leaseOutcome(ctx, err))
+	outcome, reason = leaseOutcome(ctx, err)
 	return resp, err
 }
 

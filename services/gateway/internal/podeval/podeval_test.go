@@ -424,6 +424,43 @@ func (d deadline) Err() error {
 	return nil
 }
 
+// defective is a context whose deadline cannot be asked for after a lease was granted.
+type defective struct {
+	context.Context //nolint:containedctx // it is one
+	granted         *atomic.Bool
+}
+
+func (d defective) Deadline() (time.Time, bool) {
+	if d.granted.Load() {
+		panic("a defect")
+	}
+	return d.Context.Deadline()
+}
+
+// TestAPanicEndsTheLease: Connect recovers from panics of handlers, and the pod must get its slot back.
+func TestAPanicEndsTheLease(t *testing.T) {
+	var granted atomic.Bool
+	lend := pods(pod("good", refused))
+	m := leasetest.NewManager(func(
+		ctx context.Context, open *lease.Open, waiting func(*lease.Waiting),
+	) (*lease.Granted, error) {
+		granted.Store(true)
+		return lend(ctx, open, waiting)
+	})
+	e := newEvaluator(t, m, telemetry.Discard())
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the evaluation did not panic")
+			}
+		}()
+		_, _ = e.Evaluate(defective{t.Context(), &granted}, request)
+	}()
+	if got := m.AwaitFinish(t); got.Pod != "good" || got.Outcome != lease.Done {
+		t.Errorf("the lease finished with %v", got)
+	}
+}
+
 // TestDeadlines has callers whose deadline passes at each step.
 func TestDeadlines(t *testing.T) {
 	var pass context.CancelFunc

@@ -76,7 +76,8 @@ func (m *Machine) incapacity(p *pool) string {
 }
 
 // trustReadiness sets the state of another replica's pod to the readiness that Kubernetes reports. This replica
-// does not probe such pods, but must be able to grant leases on them when their owner cannot be reached.
+// must be able to grant leases on such pods when their owner cannot be reached, but probes them only while leases wait
+// here (see probeForOwner).
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
