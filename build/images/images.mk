@@ -21,10 +21,13 @@ tags: ## Tag this commit as VERSION=v0.1.0, with the modules that `go install` o
 	@test -n "$(VERSION)" || { echo "VERSION is not set: make tags VERSION=v0.1.0"; exit 1; }
 	@build/tags.sh $(VERSION)
 
+# The directory with the manifests.
+DEPLOY ?= deploy
+
 # Sets the values that have a setter in their comment, as `kpt fn render` does.
 .PHONY: manifests
 manifests: ## Make deploy/ use the images in REPO=registry/path (TAG=latest)
 	@test -n "$(REPO)" || { echo "REPO is not set: make manifests REPO=registry.example/path"; exit 1; }
-	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' deploy/setters.yaml
-	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e '/\$$\{(registry|tag)\}/ s|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
+	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' $(DEPLOY)/setters.yaml
+	@grep -rl ' # kpt-set: ' $(DEPLOY) | xargs sed -i -E -e '/\$$\{(registry|tag)\}/ s|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
 	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'
