@@ -24,7 +24,7 @@ func TestScreensOfDoc(t *testing.T) {
 	doc := "fnctl doc --local --image " + registry.Host + "/fn/help:v1"
 	screen := open(t, t.TempDir(), 80, 24, env, doc).await("status 0")
 	if !strings.HasPrefix(screen, "Sandboxes by ") ||
-		!strings.HasSuffix(strings.TrimSpace(screen), "\nUsage: the help of testfn\nstatus 0") {
+		!strings.HasSuffix(strings.TrimSpace(screen), "\nUsage: the help of testfn\n\nstatus 0") {
 		t.Errorf("the screen is\n%s", screen)
 	}
 }
