@@ -3,11 +3,12 @@
 package deploy_test
 
 import (
-	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,26 +43,48 @@ func TestPodsAreRestricted(t *testing.T) {
 	})
 }
 
-// function returns the template of function pods.
-func function(t *testing.T) corev1.Pod {
+// podIn returns the pod in the first document of a file.
+func podIn(t *testing.T, file string) corev1.Pod {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "deploy/components/pod-template/pod.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content, _, _ := strings.Cut(string(mustRead(t, filepath.Join(root, file))), "\n---\n")
 	var pod corev1.Pod
-	if err := yaml.UnmarshalStrict(content, &pod); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(content), &pod); err != nil {
 		t.Fatal(err)
 	}
 	return pod
 }
 
+// podTemplates are the templates of function pods in components.
+var podTemplates = []string{"deploy/components/pod-template/pod.yaml", "deploy/components/openshift/pod.yaml"}
+
 func TestTemplateOfFunctionPods(t *testing.T) {
-	pod := function(t)
-	restricted(t, &pod.ObjectMeta, &pod.Spec)
-	if c := pod.Spec.Containers[0]; c.Name != "function" || len(c.Command) == 0 || len(c.Args) > 0 {
-		t.Errorf("the first container must be %q, start the wrapper server and leave arguments to the pod-manager: %+v",
-			"function", c)
+	for _, file := range podTemplates {
+		pod := podIn(t, file)
+		restricted(t, &pod.ObjectMeta, &pod.Spec)
+		if c := pod.Spec.Containers[0]; c.Name != "function" || len(c.Command) == 0 || len(c.Args) > 0 {
+			t.Errorf("%s: the first container must be %q, start the wrapper server and leave arguments to the pod-manager: %+v",
+				file, "function", c)
+		}
+	}
+}
+
+// TestTemplatesHaveTheSizesOfTheBuiltInOne checks that function pods neither shrink nor grow when a component with a
+// template is added. The init container may request less, because a pod requests the maximum of its containers.
+func TestTemplatesHaveTheSizesOfTheBuiltInOne(t *testing.T) {
+	want := podIn(t, "services/pod-manager/internal/podspec/builtin.yaml").Spec
+	for _, file := range podTemplates {
+		got := podIn(t, file).Spec
+		if diff := gocmp.Diff(want.Containers[0].Resources, got.Containers[0].Resources); diff != "" {
+			t.Errorf("%s: resources of functions (-built-in, +component):\n%s", file, diff)
+		}
+		if diff := gocmp.Diff(want.Volumes, got.Volumes); diff != "" {
+			t.Errorf("%s: volumes (-built-in, +component):\n%s", file, diff)
+		}
+		for name, request := range got.InitContainers[0].Resources.Requests {
+			if limit := want.Containers[0].Resources.Requests[name]; request.Cmp(limit) > 0 {
+				t.Errorf("%s: the init container requests %s of %s, and functions %s", file, &request, name, &limit)
+			}
+		}
 	}
 }
 
