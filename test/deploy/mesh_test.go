@@ -57,6 +57,8 @@ func TestMeshPermitsKnownCallersOnly(t *testing.T) {
 			{"image-resolver", 1, nil},
 			{"function", 1, nil},
 			{"porch-server", 1, everyone}, // the mesh has no policy for Porch's own pods
+			{"Porch's runner", 1, everyone},
+			{"Porch's runner", 9445, everyone},
 		},
 		"function-runner": {
 			{"function-runner", 9445, ofPorch},
@@ -65,6 +67,8 @@ func TestMeshPermitsKnownCallersOnly(t *testing.T) {
 			{"function", 9464, scrapers},
 			{"function-runner", 1, nil},
 			{"porch-server", 1, everyone},
+			{"Porch's runner", 1, everyone},
+			{"Porch's runner", 9445, everyone},
 		},
 	} {
 		for _, others := range [][]string{nil, {"production"}, {"porch-main"}} {

@@ -12,17 +12,21 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // foreign are pods of other systems, and callers outside of the cluster or in the node's network:
 // these have no labels to select them by, but an address.
 var foreign = map[string]pod{
-	"porch":       {namespace: "porch-system", labels: labels.Set{"app": "porch-server"}},
-	"function":    {namespace: "porch-fn-system", labels: labels.Set{"fn.kpt.dev/image": "some"}},
-	"prometheus":  {namespace: "monitoring"},
-	"stranger":    {namespace: "elsewhere", labels: labels.Set{"app": "gateway"}}, // the label alone does not count
-	"collector":   {namespace: "observability"},
-	"name server": {namespace: "kube-system", labels: labels.Set{"k8s-app": "kube-dns"}},
+	"porch": {namespace: "porch-system", labels: labels.Set{"app": "porch-server"}},
+	// The pods of Porch's own function runner, which shares a namespace and a label with our programs.
+	"Porch's runner": {namespace: "porch-system", labels: labels.Set{"app": "function-runner"}},
+	"function":       {namespace: "porch-fn-system", labels: labels.Set{"fn.kpt.dev/image": "some"}},
+	"prometheus":     {namespace: "monitoring"},
+	"stranger":       {namespace: "elsewhere", labels: labels.Set{"app": "gateway"}}, // the label alone does not count
+	"collector":      {namespace: "observability"},
+	"name server":    {namespace: "kube-system", labels: labels.Set{"k8s-app": "kube-dns"}},
 	"OpenShift's": {
 		namespace: "openshift-dns",
 		labels:    labels.Set{"dns.operator.openshift.io/daemonset-dns": "default"},
@@ -77,7 +81,7 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 		tcp = corev1.ProtocolTCP
 		udp = corev1.ProtocolUDP
 	)
-	others := []string{"porch", "prometheus", "stranger"} // without policies of ours
+	others := []string{"porch", "Porch's runner", "prometheus", "stranger"} // without policies of ours
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		everyone := append([]string{"function"}, others...)
 		var ours []string
@@ -92,7 +96,7 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 		with := func(callers ...string) []string { return slices.Concat(others, callers) }
 		registries, managers := with("image-resolver", "function-runner"), with("pod-manager", "function-runner")
 		scrapers, traced, resolvers, cached, anyPort := others, others, with(ours...), others, others
-		inNamespace := []string{"porch"}
+		inNamespace := []string{"porch", "Porch's runner"}
 		if has("registries-at-any-port") { // dev's, which may be pods
 			scrapers, traced, anyPort = registries, registries, registries
 			inNamespace = append(inNamespace, "image-resolver", "function-runner")
@@ -123,7 +127,9 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			{"function-runner", tcp, []int32{9445}, inNamespace},
 			{"pod-manager", tcp, []int32{9448}, []string{"gateway"}},
 			{"image-resolver", tcp, []int32{9449}, []string{"gateway", "pod-manager"}},
-			{"function", tcp, []int32{9446}, []string{"gateway", "pod-manager", "function-runner"}},
+			{"function", tcp, []int32{9446}, []string{
+				"gateway", "pod-manager", "function-runner", "Porch's runner", // whose pods are in the same namespace
+			}},
 			{"gateway", tcp, []int32{9464}, scrapers},
 			{"function-runner", tcp, []int32{9464}, scrapers},
 			{"pod-manager", tcp, []int32{9464}, scrapers},
@@ -152,6 +158,7 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			{"IPv6 registry", tcp, []int32{80}, others},
 			{"some pod", tcp, []int32{80, 4318}, anyPort},
 			{"porch", tcp, []int32{4443}, anyPort}, // whose own pods no policy is for
+			{"Porch's runner", tcp, []int32{9445, 9464}, anyPort},
 			{"collector", tcp, []int32{4318}, traced},
 			// Metadata services have credentials of the node.
 			{"metadata", tcp, []int32{80}, others},
@@ -169,6 +176,27 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 					if got := reaches(t, objects, podOf(objects, caller), podOf(objects, tc.to), tc.protocol, port); got != want {
 						t.Errorf("%s reaches %s at %d/%s: %v, want %v", caller, tc.to, port, tc.protocol, got, want)
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestPoliciesSelectOnlyOurPods checks that no policy of Porch's namespace selects a pod that only has the label app of
+// one of our programs.
+func TestPoliciesSelectOnlyOurPods(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		for _, app := range []string{"gateway", "pod-manager", "image-resolver", "function-runner", "porch-server"} {
+			pod := labels.Set{"app": app}
+			for _, p := range of[*networkingv1.NetworkPolicy](objects) {
+				if p.Namespace == "porch-system" && matches(t, &p.Spec.PodSelector, pod) {
+					t.Errorf("network policy %s selects each pod with the label app=%s", p.Name, app)
+				}
+			}
+			for _, p := range of[*manifests.AuthorizationPolicy](objects) {
+				if p.Namespace == "porch-system" && (p.Spec.Selector == nil ||
+					labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod)) {
+					t.Errorf("authorization policy %s selects each pod with the label app=%s", p.Name, app)
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
@@ -88,6 +89,9 @@ func simplify(value any) {
 			}
 			simplify(value[key])
 		}
+		if match, ok := value["matchLabels"].(map[string]any); ok && len(match) == 0 {
+			delete(value, "matchLabels") // they named only the release
+		}
 	case []any:
 		for _, part := range value {
 			simplify(part)
@@ -136,12 +140,8 @@ func TestChartGivesTheObjectsOfOverlays(t *testing.T) {
 
 // TestChartHasSettings changes a setting of a program, and adds one.
 func TestChartHasSettings(t *testing.T) {
-	out, err := helm(t, "programs.gateway.settings.FNR_SERVE_DRAIN_DELAY=7s",
-		"programs.gateway.settings.FNR_TELEMETRY_LOG_VERBOSITY=4")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	deployment := decode(t, strings.Split("\n"+out, "\n---\n")...)["Deployment rel-ns rel-gateway"]
+	deployment := rendered(t, "programs.gateway.settings.FNR_SERVE_DRAIN_DELAY=7s",
+		"programs.gateway.settings.FNR_TELEMETRY_LOG_VERBOSITY=4")["Deployment rel-ns rel-gateway"]
 	text, err := yaml.Marshal(deployment)
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +168,60 @@ func TestChartRejectsWrongValues(t *testing.T) {
 	} {
 		if out, err := helm(t, tc.set); err == nil || !strings.Contains(out, tc.want) {
 			t.Errorf("%s: %v, want an error with %q: %s\n%s", tc.set, err, tc.want, tc.reason, out)
+		}
+	}
+}
+
+// rendered returns the chart's objects.
+func rendered(t *testing.T, values ...string) objects {
+	t.Helper()
+	out, err := helm(t, values...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return decode(t, strings.Split("\n"+out, "\n---\n")...)
+}
+
+// as converts a part of an object to a Go type.
+func as[T any](t *testing.T, part any) T {
+	t.Helper()
+	var typed T
+	text, err := yaml.Marshal(part)
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &typed)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}
+
+// TestChartPoliciesSelectPodsOfTheReleaseOnly checks the selectors of network policies: pods of Porch, or of another
+// release, may be in the same namespace. Callers of port 9445 may be any pods.
+func TestChartPoliciesSelectPodsOfTheReleaseOnly(t *testing.T) {
+	const instance = "app.kubernetes.io/instance"
+	for _, mode := range []string{"microservices", "function-runner"} {
+		policies := 0
+		for key, object := range rendered(t, "mode="+mode) {
+			if !strings.HasPrefix(key, "NetworkPolicy ") {
+				continue
+			}
+			policies++
+			policy := as[networkingv1.NetworkPolicy](t, object)
+			if own := policy.Spec.PodSelector.MatchLabels[instance]; policy.Namespace == "rel-ns" && own != "rel" {
+				t.Errorf("%s: %s selects pods of other releases", mode, key)
+			}
+			for _, rule := range policy.Spec.Ingress {
+				for _, peer := range rule.From {
+					port, pods := rule.Ports[0].Port, peer.PodSelector
+					if pods != nil && port.IntVal != 9445 && pods.MatchLabels[instance] != "rel" {
+						t.Errorf("%s: %s admits pods of other releases at %s", mode, key, port)
+					}
+				}
+			}
+		}
+		if policies < 5 {
+			t.Errorf("%s: %d network policies, want at least 5", mode, policies)
 		}
 	}
 }
