@@ -121,7 +121,7 @@ func TestChartGivesTheObjectsOfOverlays(t *testing.T) {
 				documents = append(documents, string(document))
 			}
 			out, err := helm(t, "mode="+mode, "functions.namespace=function-pods-ns", "functions.createNamespace=false",
-				"image.registry="+home, "image.tag=latest")
+				"callers.namespaces={rel-ns}", "image.registry="+home, "image.tag=latest")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -163,6 +163,8 @@ func TestChartRejectsWrongValues(t *testing.T) {
 	for _, tc := range []struct{ set, want, reason string }{
 		{"mode=prod", "mode", "there is no such mode"},
 		{"programs.gatway.replicas=1", "gatway", "a setting would be lost without a word"},
+		{"callers.namespaces={Porch}", "namespaces", "there can be no such namespace"},
+		{"callers.namespace=porch-system", "namespace", "it is a list"},
 		{"programs.gateway.settings.DRAIN=5s", "DRAIN", "settings begin with FNR_"},
 		{"functions.namespace=Functions", "namespace", "Kubernetes would reject it"},
 	} {
@@ -222,6 +224,37 @@ func TestChartPoliciesSelectPodsOfTheReleaseOnly(t *testing.T) {
 		}
 		if policies < 5 {
 			t.Errorf("%s: %d network policies, want at least 5", mode, policies)
+		}
+	}
+}
+
+// TestChartAdmitsCallersOfOtherNamespaces checks the namespaces whose pods may call port 9445: the release's own, and
+// the value's.
+func TestChartAdmitsCallersOfOtherNamespaces(t *testing.T) {
+	for mode, name := range map[string]string{"microservices": "rel-gateway", "function-runner": "rel"} {
+		for value, want := range map[string][]string{
+			"":                                  {"", "porch-system"}, // where docs/install.md expects Porch
+			"callers.namespaces={ci,argocd}":    {"", "ci", "argocd"},
+			"callers.namespaces={rel-ns}":       {""},
+			"callers=null":                      {""}, // as after an upgrade with --reuse-values
+			"callers.namespaces={porch-system}": {"", "porch-system"},
+		} {
+			values := []string{"mode=" + mode}
+			if value != "" {
+				values = append(values, value)
+			}
+			policy := as[networkingv1.NetworkPolicy](t, rendered(t, values...)["NetworkPolicy rel-ns "+name])
+			var got []string
+			for _, peer := range policy.Spec.Ingress[0].From {
+				namespace := ""
+				if peer.NamespaceSelector != nil {
+					namespace = peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]
+				}
+				got = append(got, namespace)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s: namespaces (-want, +got):\n%s", mode, value, diff)
+			}
 		}
 	}
 }

@@ -24,3 +24,20 @@ app.kubernetes.io/part-of: function-runner
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- end -}}
+
+{{/* The namespaces whose pods may call, without duplicates and without the release's own: include "callerNamespaces" . */}}
+{{- define "callerNamespaces" -}}
+{{- without ((.Values.callers | default dict).namespaces | default list | uniq) .Release.Namespace | join " " -}}
+{{- end -}}
+
+{{/* The peers of a network policy that may call: pods of the release's namespace and of values.callers.namespaces */}}
+{{- define "callers" -}}
+- podSelector: {}
+{{- with include "callerNamespaces" . }}
+{{- range splitList " " . }}
+- namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end -}}
