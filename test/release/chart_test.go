@@ -163,6 +163,8 @@ func TestChartRejectsWrongValues(t *testing.T) {
 	for _, tc := range []struct{ set, want, reason string }{
 		{"mode=prod", "mode", "there is no such mode"},
 		{"programs.gatway.replicas=1", "gatway", "a setting would be lost without a word"},
+		{"programs.gateway.replicas=0", "replicas", "an autoscaler starts no first replica"},
+		{"programs.pod-manager.replicas=0", "replicas", "as the gateway"},
 		{"callers.namespaces={Porch}", "namespaces", "there can be no such namespace"},
 		{"callers.namespace=porch-system", "namespace", "it is a list"},
 		{"programs.gateway.settings.DRAIN=5s", "DRAIN", "settings begin with FNR_"},
@@ -255,6 +257,32 @@ func TestChartAdmitsCallersOfOtherNamespaces(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s, %s: namespaces (-want, +got):\n%s", mode, value, diff)
 			}
+		}
+	}
+}
+
+// TestChartScalesFromReplicas checks that the value replicas is the minimum of an autoscaler, and that the maximum is
+// not below it.
+func TestChartScalesFromReplicas(t *testing.T) {
+	type bounds struct{ Min, Max any }
+	for _, tc := range []struct {
+		program, replicas string
+		want              bounds
+	}{
+		{"gateway", "", bounds{2.0, 10.0}},
+		{"gateway", "1", bounds{1.0, 10.0}},
+		{"gateway", "12", bounds{12.0, 12.0}},
+		{"gateway", "null", bounds{2.0, 10.0}},
+		{"pod-manager", "", bounds{2.0, 5.0}},
+		{"pod-manager", "3", bounds{3.0, 5.0}},
+	} {
+		var values []string
+		if tc.replicas != "" {
+			values = append(values, "programs."+tc.program+".replicas="+tc.replicas)
+		}
+		spec := rendered(t, values...)["HorizontalPodAutoscaler rel-ns rel-"+tc.program]["spec"].(map[string]any)
+		if got := (bounds{spec["minReplicas"], spec["maxReplicas"]}); got != tc.want {
+			t.Errorf("%s with replicas %q: %v, want %v", tc.program, tc.replicas, got, tc.want)
 		}
 	}
 }
