@@ -31,9 +31,8 @@ const (
 	maxImages = 200_000
 )
 
-// Handler returns a BinaryService that sends the lists of source to gateways. When the context that stopping returns is
-// done,
-// running watches fail with errStopping, so that the gateways connect to another replica.
+// Handler returns a BinaryService that sends the lists of source to gateways. When the context that stopping returns
+// is done, running watches fail with errStopping, so that the gateways connect to another replica.
 func Handler(stopping func() context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping()}
 }

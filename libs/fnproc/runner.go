@@ -8,9 +8,9 @@
 // kills descendants that left the group. As with Porch's wrapper server, an evaluation ends when the main process
 // has exited and all processes have closed the output, because a truncated list must not pass as a complete list.
 //
-// The runner sets no parent-death signal for functions (launchers of sandboxes get one). Linux sends this signal when the thread that forked exits, and Go stops
-// threads at any time, so a healthy function could be killed. If the runner is the first process of a container,
-// the kernel kills all processes with it anyway.
+// The runner sets no parent-death signal for functions (launchers of sandboxes get one). Linux sends this signal
+// when the thread that forked exits, and Go stops threads at any time, so a healthy function could be killed. If the
+// runner is the first process of a container, the kernel kills all processes with it anyway.
 //
 // The package is for Linux. On macOS, for development, it neither kills orphans nor confines functions.
 package fnproc

@@ -12,6 +12,7 @@ import (
 // hideMemory does nothing, because only Linux shows a process's environment and memory to other processes in files.
 func hideMemory() error { return nil }
 
+// Slacken does nothing, because only Linux has timer slack.
 func Slacken() {}
 
 // Execute restarts the program in the same process, with args and env. It returns only if that fails.

@@ -37,7 +37,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- range splitList " " . }}
 - namespaceSelector:
     matchLabels:
-      kubernetes.io/metadata.name: {{ . }}
+      kubernetes.io/metadata.name: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -62,6 +62,7 @@ func newDoc(env Environment) *cobra.Command {
 }
 
 func (c *docCommand) check(flags *pflag.FlagSet) error {
+	c.program = strings.TrimSpace(c.program)
 	switch runtime := strings.ToLower(c.env.ContainerRuntime); {
 	case (c.image == "") == (c.program == ""):
 		return errors.New("needs --image or --exec")
@@ -88,6 +89,8 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	}
 	name := cmp.Or(req.Exec, req.Image)
 	req.Waiting = func(what string) { c.env.replaceLine(name + ": " + what) }
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout) // a function that ignores --help may wait forever
+	defer cancel()
 	resp, err := evaluator.Evaluate(ctx, req)
 	c.env.replaceLine("")
 	if _, ok := errors.AsType[*client.FunctionError](err); ok {
@@ -120,10 +123,13 @@ func (c *docCommand) open(ctx context.Context) (*evaluator, error) {
 	return e, c.gateway.useContainers(e, c.env, names, c.env.progress())
 }
 
-// show prints the help that a function wrote to standard output or, as some functions do, to standard error. Like kpt,
-// it adds an end of line.
+// show prints the help that a function wrote to standard output. With --local, the help may also be on standard error,
+// where other ways of running a function report the progress of downloads. Like kpt, show adds an end of line.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
-	help := cmp.Or(string(resp.ResourceList), string(resp.Log))
+	help := string(resp.ResourceList)
+	if c.gateway.local {
+		help = cmp.Or(help, string(resp.Log))
+	}
 	if _, err := resourcelist.Parse(ctx, resp.ResourceList); err == nil || strings.TrimSpace(help) == "" {
 		return &codedError{exitFunction, name + " has no help: it does not know --help"}
 	}

@@ -123,7 +123,7 @@ func (r *Report) functions() []function {
 				title: cmp.Or(s.Name, kptfile.ShortName(s.Image), s.Exec),
 			}
 			if f.suite = f.Package; f.suite == "." {
-				f.suite = pkg.Kptfile.Name
+				f.suite = cmp.Or(pkg.Kptfile.Name, f.Package)
 			}
 			f.kptfile = path.Join(f.Package, kptfile.FileName)
 			field := fmt.Sprintf("pipeline.%s[%d]", list, seen[pkg])

@@ -92,7 +92,7 @@ func (e *Evaluator) attemptOnPod(
 	if err != nil {
 		return evaluation.Response{}, err
 	}
-	outcome, reason := lease.Done, "the gateway panicked" // unless callPod returns
+	outcome, reason := lease.Abandoned, "the gateway panicked" // unless callPod returns
 	defer func() { held.Finish(outcome, reason) }()
 	granted := held.Granted()
 	ctx, cancel := runLimit(granted, req).Context(ctx)

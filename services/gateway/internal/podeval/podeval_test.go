@@ -456,7 +456,7 @@ func TestAPanicEndsTheLease(t *testing.T) {
 		}()
 		_, _ = e.Evaluate(defective{t.Context(), &granted}, request)
 	}()
-	if got := m.AwaitFinish(t); got.Pod != "good" || got.Outcome != lease.Done {
+	if got := m.AwaitFinish(t); got.Pod != "good" || got.Outcome != lease.Abandoned {
 		t.Errorf("the lease finished with %v", got)
 	}
 }

@@ -226,7 +226,7 @@ func (w *world) owner(image string) *replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.replicas {
-		if !r.dead.Load() && r.keeper.Owns(image) {
+		if !r.dead.Load() && r.keeper.Owners().Owner(image).Mine {
 			return r
 		}
 	}

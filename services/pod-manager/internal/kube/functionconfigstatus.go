@@ -58,13 +58,14 @@ func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStat
 	if config == nil || config.UID != string(u.GetUID()) || config.Generation != u.GetGeneration() {
 		return configStatus{}, false
 	}
-	problems := slices.Clone(now.set.Problems(config.Name))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if problem := f.binaries[config.Name]; problem != "" && config.Binary != nil {
-		problems = append(problems, problem)
+	reported := ""
+	if config.Binary != nil {
+		reported = f.binaries[config.Name]
 	}
-	return configStatus{config.Generation, statusError(problems), f.binaries == nil && config.Binary != nil}, true
+	text := statusError(now.set.Problems(config.Name), reported)
+	return configStatus{config.Generation, text, f.binaries == nil && config.Binary != nil}, true
 }
 
 // reportDelay returns the remaining time for which a status waits for a gateway's report about the object's local
@@ -76,13 +77,22 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError joins problems to an error text with at most maxStatusError bytes of the problems. It returns "" without
-// problems.
-func statusError(problems []string) string {
-	if len(problems) == 0 {
-		return ""
+// statusError joins problems to an error text, with at most maxStatusError bytes of them, and appends the problem that a
+// gateway reported, if any. It returns "" without problems. The text without a gateway's problem is the beginning of the
+// text with one, by which other replicas recognize it.
+func statusError(problems []string, reported string) string {
+	text := ""
+	if len(problems) > 0 {
+		text = excerpt.Middle(statusMark+strings.Join(problems, "; "), maxStatusError)
 	}
-	return excerpt.Middle(statusMark+strings.Join(problems, "; "), maxStatusError)
+	switch {
+	case reported == "":
+		return text
+	case text == "":
+		return statusMark + reported
+	default:
+		return text + "; " + reported
+	}
 }
 
 // patchFor returns the patch that gives a FunctionConfig object this status. It is nil if the object has the

@@ -98,8 +98,11 @@ func followObject[T metav1.Object](
 	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    take,
 		UpdateFunc: func(_, object any) { take(object) },
-		DeleteFunc: func(any) { absent() },
+		DeleteFunc: func(any) { version = ""; absent() },
 	})
+	if ctx.Err() != nil {
+		return nil // the informer may have stopped
+	}
 	if err != nil {
 		return fmt.Errorf("watch an object: %w", err)
 	}

@@ -94,7 +94,8 @@ func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string], send fun
 	}
 }
 
-// runLine runs the tasks of an id until no task is left. It waits while another worker runs tasks of the id.
+// runLine runs the tasks of an id until no task is left. It does nothing while another worker runs tasks of the id,
+// because that worker runs all of them.
 func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
 	t.mu.Lock()
 	l := t.lines[id]
@@ -102,7 +103,11 @@ func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
 	if l == nil {
 		return // another worker has run the tasks
 	}
-	l.running <- struct{}{}
+	select {
+	case l.running <- struct{}{}:
+	default:
+		return
+	}
 	defer func() { <-l.running }()
 	for do := t.takeTask(id, l); do != nil; do = t.takeTask(id, l) {
 		do(ctx, send)

@@ -567,6 +567,16 @@ func TestForeignPodsAreTheLastResort(t *testing.T) {
 	if waited < 20 || waited > 30 {
 		t.Errorf("a pod of another owner is deleted after %d s of waiting, want it after 20 s", waited)
 	}
+	s.handle(pool.DeleteFailed{Name: "unused-1", UID: unused.UID, Reason: "no answer"})
+	again := false
+	for range 10 {
+		s.pass(1)
+		_, deleted := last[pool.Delete](s)
+		again = again || deleted
+	}
+	if !again {
+		t.Error("a deletion that failed is not tried again")
+	}
 	unused.ResourceVersion = "9"
 	unused.ReclaimAfter = s.now.Add(10 * time.Minute) // used by then
 	s.handle(pool.DeleteFailed{Name: "unused-1", UID: unused.UID, Reason: "conflict"}, unused,

@@ -138,8 +138,8 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 
 // needsTick reports whether a timeout of the pool may be running, so that the next tick must reconcile the pool.
 func (p *pool) needsTick(now time.Time) bool {
-	if !p.isManaged() {
-		return false
+	if !p.isManaged() { // only the deletion of a pod that this replica evicted
+		return slices.ContainsFunc(p.pods, func(pod *pod) bool { return !pod.state.usable() && pod.isDeletedHere() })
 	}
 	unready := slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
