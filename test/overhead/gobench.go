@@ -18,7 +18,8 @@ func (b *bench) firstEvaluations(ctx context.Context) error {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
 		return err
 	}
-	err := b.goBench(ctx, "services/function-runner", "./localrunner", "First", "-tags", "bubblewrap", "-benchtime", "300x")
+	err := b.goBench(
+		ctx, "services/function-runner", "./localrunner", "First", "-tags", "bubblewrap", "-benchtime", "300x")
 	if err != nil {
 		return err
 	}

@@ -77,9 +77,9 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError joins problems to an error text, with at most maxStatusError bytes of them, and appends the problem that a
-// gateway reported, if any. It returns "" without problems. The text without a gateway's problem is the beginning of the
-// text with one, by which other replicas recognize it.
+// statusError joins problems to an error text, with at most maxStatusError bytes of them, and appends the problem that
+// a gateway reported, if any. It returns "" without problems. The text without a gateway's problem is the beginning of
+// the text with one, by which other replicas recognize it.
 func statusError(problems []string, reported string) string {
 	text := ""
 	if len(problems) > 0 {

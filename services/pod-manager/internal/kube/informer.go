@@ -100,9 +100,6 @@ func followObject[T metav1.Object](
 		UpdateFunc: func(_, object any) { take(object) },
 		DeleteFunc: func(any) { version = ""; absent() },
 	})
-	if ctx.Err() != nil {
-		return nil // the informer may have stopped
-	}
 	if err != nil {
 		return fmt.Errorf("watch an object: %w", err)
 	}
