@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// Binary is a local program that the gateway runs instead of starting pods for the images in Images.
+// Binary is a local program that the gateway runs for certain images instead of starting pods.
 type Binary struct {
 	// Config is the name of the FunctionConfig object that declares the binary.
 	Config string
@@ -27,7 +27,7 @@ type Binary struct {
 	Prefork *int
 }
 
-// equalBinaries compares all fields of two binaries, including the numbers that Prefork points to.
+// equalBinaries reports whether all fields of two binaries are equal. It compares the numbers behind Prefork.
 func equalBinaries(a, b Binary) bool {
 	prefork := a.Prefork == b.Prefork || (a.Prefork != nil && b.Prefork != nil && *a.Prefork == *b.Prefork)
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
@@ -39,8 +39,8 @@ type Problems map[string]string
 
 // Source provides the list of images that run as local binaries.
 type Source interface {
-	// Watch calls the function use with the complete list of binaries when the list is first known and after each
-	// change. Its calls do not overlap. The function use must not change the list, because other callers get the same
+	// Watch calls the function use with the complete list of binaries as soon as the list is known, and again after
+	// each change. Calls do not overlap. The function use must not change the list, because other callers get the same
 	// slice. Watch returns when ctx is done or the connection to the source is lost.
 	//
 	// The problems that use returns are shown in the status of the FunctionConfigs, until use returns different
@@ -48,8 +48,8 @@ type Source interface {
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
-// Board is a Source for gateways in the same process: it sends the list of binaries of the latest Put to all
-// running calls of Watch. Create it with [NewBoard].
+// Board is a Source for gateways that run in the same process as the pod-manager. It sends the list of the latest
+// Put to all running calls of Watch. Create it with [NewBoard].
 type Board struct {
 	report    func(Problems)
 	reporting sync.Mutex
@@ -61,8 +61,8 @@ type Board struct {
 	changed chan struct{} // closed by the next Put
 }
 
-// NewBoard returns a board whose watches wait for the first call of Put. Whenever the problems that the watches
-// found change, the board calls the function report with all these problems.
+// NewBoard returns a board without a list of binaries. Calls of Watch wait for the first call of Put. Whenever a
+// watch finds other problems than before, the board calls report with the problems of all watches.
 func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
@@ -107,8 +107,7 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reportProblems stores the problems that a watch found in the list of binaries, and then calls b.report with the
-// problems of all watches.
+// reportProblems stores the problems that a watch found, and reports the problems of all watches together.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

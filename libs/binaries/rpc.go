@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// MaxRequestBytes is the maximum size of a request that contains a gateway's problems with binaries.
+	// MaxRequestBytes is the maximum size of a gateway's request, which contains its problems with binaries.
 	MaxRequestBytes = 1 << 20
-	// MaxResponseBytes is the maximum size of a message with binaries: imagesPerMessage names of up to 1 KiB and
-	// binariesPerMessage paths of up to 4 KiB fit.
+	// MaxResponseBytes is the maximum size of a message with binaries. A message with the maximum number of images and
+	// binaries fits if image names are at most 1 KiB long and paths at most 4 KiB.
 	MaxResponseBytes = 16 << 20
 	// imagesPerMessage and binariesPerMessage are the maximum numbers of images and binaries in a message. Longer
 	// lists are sent in several messages.
@@ -31,8 +31,8 @@ const (
 	maxImages = 200_000
 )
 
-// Handler returns a BinaryService that sends the lists of source to gateways. When the context that stopping returns
-// is done, running watches fail with errStopping, so that the gateways connect to another replica.
+// Handler returns an RPC service that sends the binaries of source to gateways. When the context from stopping is
+// done, running watches fail with errStopping, so that gateways connect to another replica.
 func Handler(stopping func() context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping()}
 }
@@ -117,7 +117,7 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce sends problems to the pod-manager and calls the function use with each received list. When use returns
+// watchOnce sends problems to the pod-manager and passes each received list to the function use. When use returns
 // different problems, watchOnce returns them, so that its caller sends them with a new watch.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -169,15 +169,15 @@ func receivedList(m *podmanagerv1.Binary) Binary {
 	return b
 }
 
-// GatewayMark is the prefix of problems with a binary that a gateway in another process reported, so that the
-// pod-manager recognizes them in the status of a FunctionConfig.
+// GatewayMark begins each problem with a binary that a gateway in another process reported. The pod-manager
+// recognizes such problems by this prefix in the status of a FunctionConfig.
 const GatewayMark = "gateway: "
 
 // maxProblems is the maximum number of problems with binaries that a gateway reports in a request. maxProblem is
 // the maximum length of each problem in bytes.
 const maxProblems, maxProblem = 1000, 512
 
-// boundProblems limits the size of a request: it returns at most maxProblems of the problems, each shortened to
+// boundProblems limits the size of a request. It returns at most maxProblems of the problems, each shortened to
 // maxProblem bytes.
 func boundProblems(problems Problems) Problems {
 	if problems == nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup reads the control group of this container, in version 1 or 2 of control groups: its memory limit,
-// its processes, and the number of processes that the kernel killed because memory ran out.
+// Package cgroup reads a container's memory limit, its processes and its out-of-memory kills from the container's
+// control group. It supports versions 1 and 2 of control groups.
 package cgroup
 
 import (
@@ -25,8 +25,8 @@ var limits = []string{"memory.max", "memory/memory.limit_in_bytes"}
 // larger number if there is no limit.
 const unlimited = 1 << 60
 
-// MemoryLimit returns the memory limit of the container whose control group is at root, in bytes. It returns false
-// if there is no limit or it is unknown. The limit may change while the container runs.
+// MemoryLimit returns the memory limit of a container in bytes. Root is the directory of the container's control
+// group. MemoryLimit returns false if no limit is known. The limit may change while the container runs.
 func MemoryLimit(root string) (limit int64, ok bool) {
 	for _, name := range limits {
 		if limit, ok = readNumber(filepath.Join(root, name)); ok {
@@ -48,8 +48,8 @@ func MachineMemory(file string) (total, available int64, ok bool) {
 	return total, available, total > 0 && available > 0
 }
 
-// uses contains, for version 2 and version 1 of control groups, the file with the used memory, the file with
-// details, and the names of the numbers about cached files in the details.
+// uses lists the files and fields with the memory use, for version 2 and version 1 of control groups. The fields
+// are in the file details and count cached files.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -58,9 +58,9 @@ var uses = []struct{ used, details, inactive, active, mapped string }{
 	},
 }
 
-// MemoryUse returns the memory that the container whose control group is at root uses, in bytes. Cached files do
-// not count, because the kernel drops them when it needs memory. Mapped files, such as running programs, do count.
-// MemoryUse returns false if the used memory is unknown.
+// MemoryUse returns the memory that a container uses, in bytes. Root is the directory of the container's control
+// group. Cached files do not count, because the kernel drops them when it needs memory. Mapped files, such as
+// running programs, do count. MemoryUse returns false if the used memory is unknown.
 func MemoryUse(root string) (used int64, ok bool) {
 	for _, names := range uses {
 		used, ok := readNumber(filepath.Join(root, names.used))
@@ -78,7 +78,7 @@ func MemoryUse(root string) (used int64, ok bool) {
 	return 0, false
 }
 
-// readNumbers returns the numbers in a file of a control group by name. Each line contains a name and a number.
+// readNumbers parses a file of a control group with a name and a number in each line.
 func readNumbers(content []byte) map[string]int64 {
 	values := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
@@ -117,9 +117,9 @@ func readNumber(file string) (number int64, ok bool) {
 	return number, err == nil
 }
 
-// Kills finds out whether a process that died of SIGKILL was killed by the kernel because the container ran out of
-// memory, or by another process. It compares the kernel's count of such kills with the kills that it has already
-// explained. The zero value and nil never explain a kill. Kills is safe for concurrent use.
+// Kills detects whether the kernel killed a process because the container ran out of memory. It compares the
+// kernel's count of such kills with the number of kills that were already explained. The zero value and nil never
+// explain a kill. Kills is safe for concurrent use.
 type Kills struct {
 	root, counter string // directory of the control group, and its file that counts kills
 
@@ -143,9 +143,9 @@ func NewKills(root string) *Kills {
 	return &Kills{}
 }
 
-// Explain returns the cause of a SIGKILL and the remedy if the kernel killed a process because memory ran out.
-// Otherwise it returns an empty string. Callers must call it once for each process that was killed by a SIGKILL
-// that they did not send, because each kill by the kernel explains a single process.
+// Explain returns the cause and the remedy if the kernel killed a process because memory ran out. Otherwise it
+// returns an empty string. Callers must call it once for each process that died of a SIGKILL that they did not
+// send, because each kill by the kernel explains a single process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""

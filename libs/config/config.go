@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config loads the settings of a program: a struct with defaults, filled from the
-// environment or from flags, and validated before anything starts.
+// Package config loads the settings of a program from the environment or from flags into a struct with defaults. It
+// validates the settings before anything starts.
 package config
 
 import (
@@ -107,7 +107,7 @@ func Rename(err error, name func(field string) string) error {
 	})
 }
 
-// changeProblems calls the function change with each [Problem] in err, and returns err with the results instead.
+// changeProblems returns err with each [Problem] replaced by the result of the function change.
 func changeProblems(err error, change func(Problem) *Problem) error {
 	changed := splitErrors(err)
 	for i, e := range changed {
@@ -161,8 +161,8 @@ func (c *Checks) ServiceURL(field, address string) {
 	c.That(ok || address == "", field, address, "http://host:port or https://host:port")
 }
 
-// Within adds the problems in err, the result of validating a nested configuration. Field is the name of the nested
-// struct, which is prepended to the field of each problem. An empty field adds no prefix.
+// Within adds the problems in err, which are from the validation of a nested struct. It puts field, the name of the
+// nested struct, before the name of each setting. An empty field adds no prefix.
 func (c *Checks) Within(field string, err error) {
 	err = changeProblems(err, func(p Problem) *Problem {
 		if field != "" {

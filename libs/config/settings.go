@@ -136,7 +136,7 @@ func checkUnknown(cfg any) error {
 	return errors.Join(unknown...)
 }
 
-// adviceFor returns advice about an unknown variable: the known variable with the most similar name, if any.
+// adviceFor suggests the known variable with the most similar name, or the removal of the unknown variable.
 func adviceFor(name string, known []string) string {
 	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)

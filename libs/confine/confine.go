@@ -45,7 +45,7 @@ type Config struct {
 
 // Function is a program with its permissions.
 type Function struct {
-	// Path is the file of the program, and Dir its working directory. A relative path is relative to Dir.
+	// Path is the file of the program. Dir is its working directory. A relative path is relative to Dir.
 	Path, Dir string
 	// Readable contains further files and directories that the function may read. They need not exist.
 	Readable []string
@@ -70,7 +70,7 @@ const (
 // Limits contains resource limits of a process and of the children that it starts later. [MaxFiles] and [MaxCore]
 // apply in addition. Zero means no limit.
 type Limits struct {
-	// FileBytes limits the size of each file, and DataBytes the private memory of each process.
+	// FileBytes limits the size of each file. DataBytes limits the private memory of each process.
 	FileBytes, DataBytes int64
 	// Processes limits the number of processes and threads that all processes of the same user have in total.
 	Processes int64
@@ -111,7 +111,7 @@ const (
 	newestNeeded = abiScopes
 )
 
-// kernel describes which restrictions the running kernel supports and the container permits.
+// kernel describes the restrictions that the running kernel supports and the container permits.
 type kernel struct {
 	abi     int  // version of Landlock, or 0 without Landlock
 	seccomp bool // true if seccomp filters can be loaded

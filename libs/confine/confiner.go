@@ -107,8 +107,8 @@ func (c *Confiner) Close() {
 }
 
 // Start calls the function start on a confined thread, so that the new process inherits the restrictions. If the
-// process gets a temporary directory, the environment passed to start contains TMPDIR, and the caller must remove
-// the returned directory after the process has exited. Otherwise the directory is nil.
+// process gets no temporary directory, the returned directory is nil. Otherwise the environment passed to start
+// contains TMPDIR, and the caller must remove the directory after the process has exited.
 func (c *Confiner) Start(
 	fn Function, env []string, start func(env []string) (*os.Process, error),
 ) (*os.Process, *TempDir, error) {

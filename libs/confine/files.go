@@ -46,10 +46,10 @@ var (
 		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
 		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes is a directory where functions may read files but not list them, because language runtimes read
-	// information about themselves there. Node.js reads its memory limit, and starts a millisecond slower without its
-	// memory map. The memory, environment and files of processes outside of the function's Landlock domain stay
-	// unreadable, because Landlock treats such access as tracing.
+	// processes is the kernel's directory of processes. Functions may read its files but not list it, because language
+	// runtimes read information about themselves there. Node.js reads its memory limit, and starts a millisecond
+	// slower without its memory map. The memory, environment and files of processes outside of the function's Landlock
+	// domain stay unreadable, because Landlock treats such access as tracing.
 	processes = "/proc"
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )

@@ -35,8 +35,8 @@ const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows all system calls except the given calls. It finds these by binary search:
-// the kernel runs a new filter once for each call number, and with sequential comparisons, loading the filter would
+// newFilter returns a filter that allows all system calls except the given calls. It uses binary search, because
+// the kernel runs a new filter once for each call number. With sequential comparisons, loading the filter would
 // take three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
@@ -64,8 +64,8 @@ func newFilter(calls []call) (*filter, error) {
 // maxRun is the maximum number of calls that the filter compares sequentially instead of by binary search.
 const maxRun = 8
 
-// searchCalls returns instructions that search for the current call's number in calls, which must be sorted, and
-// then decide about the call.
+// searchCalls returns instructions that find the current call's number in calls and decide about the call. The
+// calls must be sorted.
 func searchCalls(calls []call) []bpf.Instruction {
 	if len(calls) <= maxRun {
 		return compareCalls(calls)
@@ -74,7 +74,7 @@ func searchCalls(calls []call) []bpf.Instruction {
 	lower, higher := searchCalls(calls[:middle]), searchCalls(calls[middle:])
 	return slices.Concat([]bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: calls[middle].number, SkipTrue: 1},
-		// A conditional jump of BPF skips at most 255 instructions, and an unconditional jump any number.
+		// We use an unconditional jump, because a conditional jump of BPF skips at most 255 instructions.
 		bpf.Jump{Skip: uint32(len(lower))}, //nolint:gosec // a program has at most 4,096 instructions
 	}, lower, higher)
 }
@@ -150,7 +150,7 @@ func (f *filter) loadFilter() error {
 		return nil
 	}
 	// Without this flag, kernels before 5.16 slow down filtered processes by mitigations against speculation attacks.
-	// Functions do not need these, because they do not run foreign code next to secrets of their own.
+	// Functions need no such protection, because they do not run foreign code next to secrets of their own.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// probeKernel finds out which restrictions the kernel supports, by trying them on a separate thread.
+// probeKernel detects the restrictions that the kernel supports, by trying them on a separate thread.
 func probeKernel() kernel {
 	// We try the system calls instead of checking the version, because the seccomp filter of the container may forbid
 	// them.
@@ -41,8 +41,8 @@ func landlockABI() int {
 	return int(abi)
 }
 
-// tryRestrict finds out whether Landlock works. It puts the calling thread into a domain that only forbids creating
-// block devices, which this program never does.
+// tryRestrict returns an error if Landlock does not work. It puts the calling thread into a domain that only
+// forbids creating block devices, which this program never does.
 func tryRestrict() error {
 	fd, err := createRuleset(&unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK})
 	if err != nil {
@@ -52,7 +52,7 @@ func tryRestrict() error {
 	return restrictSelf(fd)
 }
 
-// createRuleset wraps the system call, because golang.org/x/sys provides no function for it.
+// createRuleset calls landlock_create_ruleset directly, because golang.org/x/sys provides no function for it.
 func createRuleset(attr *unix.LandlockRulesetAttr) (fd int, err error) {
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
 		uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0) //nolint:gosec // there is no other way to pass it
@@ -84,7 +84,7 @@ type ruleset struct{ fd int }
 // noRules is the ruleset that is used on kernels without Landlock. It restricts nothing.
 var noRules = ruleset{-1}
 
-// newRules returns the rules of a process that runs fn and may use temp as its temporary directory.
+// newRules returns the Landlock rules for a process of fn that may use the temporary directory temp.
 func (c *Confiner) newRules(fn Function, temp *TempDir) (ruleset, error) {
 	if c.kernel.abi < abiFiles {
 		return noRules, nil

@@ -58,8 +58,8 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// Operators with which an OCI rule compares an argument: bitsAre tests whether the bits in Mask equal Value, and
-// notEqual whether the 64-bit argument differs from Mask. A rule may compare each argument only once. Therefore
+// Operators with which an OCI rule compares an argument. With bitsAre, the bits in Mask must equal Value. With
+// notEqual, the 64-bit argument must differ from Mask. A rule may compare each argument only once. Therefore
 // "neither a nor b" requires several rules with bitsAre: see [allBut].
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
@@ -96,8 +96,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives translates the conditions on the argument number index. They are true if any returned comparison
-// is true. Limited is false if there are no conditions on this argument.
+// ociAlternatives translates the conditions on one argument of a call into comparisons. The conditions are met if
+// any comparison is true. Limited is false if there are no conditions on this argument.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {

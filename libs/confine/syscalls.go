@@ -97,7 +97,7 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 	return calls, nil
 }
 
-// anyArguments contains two cases that together match all arguments: the first argument is zero, or it is not.
+// anyArguments matches every call. One case is a first argument of zero, and the second case is any other value.
 var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
 func (k kernel) forbiddenCalls(network bool) rules {
@@ -173,9 +173,9 @@ func othersProcesses() rules {
 	return r
 }
 
-// otherSockets matches all sockets except those of the usual network protocols and the netlink sockets that
-// resolvers use to query the kernel. Functions need no local (AF_UNIX) sockets: the sockets of other programs are
-// files without a Landlock rule, or have abstract names.
+// otherSockets matches the sockets that functions do not need. Functions need only the usual network protocols, and
+// the netlink sockets that resolvers use to query the kernel. Functions need no local (AF_UNIX) sockets: the
+// sockets of other programs are files without a Landlock rule, or have abstract names.
 func otherSockets() []match {
 	var families match
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {

@@ -90,15 +90,15 @@ func (d *TempDir) Free() (bytes int64, ok bool) {
 	return count.bytes, true
 }
 
-// counter contains the bytes and files that a function may still write. It counts down from the limits.
+// counter counts down from the limits the bytes and files that a function may still write.
 type counter struct {
 	bytes, files int64
 	// kept contains the paths that do not count, because they existed before the function ran.
 	kept map[string]bool
 }
 
-// countTree subtracts the files below path, which may be missing, from the limits. It returns false if a limit is
-// exceeded.
+// countTree subtracts the files below path from the limits. It returns false if a limit is exceeded. The path may
+// be missing.
 func (c *counter) countTree(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {

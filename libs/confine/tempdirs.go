@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempPrefix is the beginning of the names of the directories that contain the temporary directories of a program's
-// functions. No other directory may have this prefix, because sweep removes such directories after a crash.
+// tempPrefix begins the name of each directory that contains the temporary directories of a program's functions. No
+// other directory may have this prefix, because sweep removes such directories after a crash.
 const tempPrefix = "fnr-function-files-"
 
 // tempDirs creates temporary directories for functions below a base directory, which only this program uses. A lock
@@ -80,8 +80,8 @@ func lockDir(path string) (*os.File, error) {
 	return dir, nil
 }
 
-// sweep removes the base directories in parent that no running program has locked. Crashed programs left them
-// behind.
+// sweep removes the base directories that crashed programs left behind in parent. A running program holds a lock on
+// its base directory.
 func sweep(parent string) {
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dial opens connections to addresses that are only a moment old: new function pods and their Services.
+// Package dial opens connections to new function pods and their Services, which nodes may not be able to reach yet.
 //
 // A node drops packets to an address until it has the network rules for it, and the kernel resends a packet only
 // after a second. Therefore we start further attempts while the first is unanswered, and use the first connection.
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// firstGap is the time between the starts of the first connection attempts. It doubles after each round.
+	// firstGap is the initial delay between the starts of two connection attempts. It doubles after each round.
 	firstGap = 25 * time.Millisecond
 	// round is the number of attempts to connect before the time between attempts doubles. It is also the maximum
 	// number of concurrent attempts, because each attempt is cancelled after seven gaps. On slow networks, attempts of

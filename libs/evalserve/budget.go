@@ -25,8 +25,8 @@ const (
 	// shareDivisor limits a client address to three quarters of the memory budget, and a function to three quarters of
 	// an address's share.
 	shareDivisor = 4
-	// answerDivisor adds an eighth of the memory budget, beyond the budget and the address's share, for answers that
-	// are larger than their requests. Without it, finished results would be lost.
+	// answerDivisor adds an eighth of the memory budget to the budget and to an address's share. Only answers that are
+	// larger than their requests may use this part. Without it, finished results would be lost.
 	answerDivisor = 8
 	// unreadDivisor limits the receive buffers of requests that wait for memory. They may use half of the budget, in
 	// addition to the budget itself. A client address may use half of these buffers.
@@ -70,9 +70,9 @@ func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 	}
 }
 
-// DefaultBytes returns the default memory budget of a server: an eighth of the memory limit of the container whose
-// control group is at root. Without a limit, it is 128 MiB or, if that is more, four times maxMessage, the maximum
-// size of a message in bytes.
+// DefaultBytes returns the default memory budget of a server. It is an eighth of the memory limit of the container
+// whose control group is at root. Without a limit, it is 128 MiB, or four times the maximum message size maxMessage
+// (in bytes) if that is more.
 func DefaultBytes(root string, maxMessage int) int64 {
 	if limit, ok := cgroup.MemoryLimit(root); ok {
 		return limit / 8
@@ -104,7 +104,7 @@ type source struct {
 	conn, peer string // client's address with port and without port
 }
 
-// stage is the stage of an evaluation at which its request or answer waits for memory.
+// stage is a point in an evaluation at which a request or an answer waits for memory.
 type stage int
 
 const (
@@ -113,8 +113,8 @@ const (
 	answered              // an answer waits to be written
 )
 
-// waiter is a request or an answer that waits until the budget has enough free memory for it. A function may use only
-// a part of the budget.
+// waiter is a request or an answer that waits for free memory in the budget, or in its function's share of the
+// budget.
 type waiter struct {
 	*Reservation
 	stage    stage
@@ -123,8 +123,8 @@ type waiter struct {
 	admitted chan struct{} // closed when the wait ends
 }
 
-// orderKey returns a key that determines the order of waiters: a waiter must not overtake an earlier waiter with
-// the same key.
+// orderKey returns the key that determines the order of admission. A request must not overtake an earlier request
+// with the same key.
 func (w *waiter) orderKey() string {
 	if w.stage == received {
 		return "function " + w.function
@@ -187,8 +187,8 @@ func (b *Budget) checkQueue(w *waiter) error {
 // buffers. The rest of the connection's HTTP/2 window is for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue calls the function reason if the waiter w is still in the queue. If reason returns an error,
-// leaveQueue removes w from the queue and returns the error.
+// leaveQueue removes the waiter w from the queue if the function reason returns an error, and returns the error. It
+// does not call reason if w has already left the queue.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,8 +255,8 @@ func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// beginUse counts the memory reserved by r as memory that the function uses; endUse takes it off again. The caller
-// holds mu.
+// beginUse adds the memory reserved by r to the memory that the function uses. endUse subtracts it again. The
+// caller holds mu.
 func (b *Budget) beginUse(r *Reservation, function string) {
 	u := b.functions[function]
 	if u == nil {
@@ -286,8 +286,8 @@ func (b *Budget) errFull() error {
 		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)
 }
 
-// errExhausted returns an error for a request that is rejected for lack of memory: its class is fault.Exhausted,
-// and it has a retry hint.
+// errExhausted returns an error for a request that is rejected for lack of memory. The error has the class
+// fault.Exhausted and a retry hint.
 func errExhausted(format string, args ...any) error {
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, format, args...), retryAfter)
 }

@@ -53,8 +53,8 @@ type Config struct {
 	Rejected func(context.Context, error)
 }
 
-// call is the state of a request: its memory reservation, and its resource lists, which bypass Connect so that they
-// are not copied. Only one goroutine may use it.
+// call contains the memory reservation and the resource lists of a request. The lists bypass Connect so that they
+// are not copied. Only one goroutine may use a call.
 type call struct {
 	reservation       *Reservation
 	proto             bool   // true for protocol buffers over gRPC
@@ -98,8 +98,8 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 	})
 }
 
-// wordEarlyDeadline returns a better error for a request whose deadline passed before its evaluation began. The error
-// err of the Connect library says only "context deadline exceeded"; the new error also names the function.
+// wordEarlyDeadline names the function in the error of a request whose deadline passed before its evaluation began.
+// The error of the Connect library says only "context deadline exceeded".
 func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
 	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
 	given, ok := errors.AsType[*connect.Error](err)
@@ -109,7 +109,7 @@ func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) e
 	return rpcfault.ToConnect(function.Interrupted(ctx.Err(), msg.GetImage(), 0, "before it began"))
 }
 
-// exchangeLists returns an interceptor for the resource lists that bypass Connect: it adds the list to a request
+// exchangeLists returns an interceptor for the resource lists that bypass Connect. It adds the list to a request
 // before the service receives it, and removes the list from a response before Connect serializes it.
 func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {

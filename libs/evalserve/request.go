@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// maxRestBytes is the maximum size of a message's fields other than the resource list. Connect decodes a message
-	// with larger fields as a whole: the list, which is not copied, would keep these fields in memory.
+	// maxRestBytes is the maximum size of a message's fields other than the resource list. The list is not copied, so
+	// it would keep larger fields in memory. Connect decodes a message with larger fields as a whole.
 	maxRestBytes = 64 << 10
-	// firstBytes is the number of bytes that must arrive before memory for the whole message is allocated, so that
-	// clients that announce a large message but send nothing cost little memory.
+	// firstBytes is the number of bytes that must arrive before memory for the whole message is allocated. Clients
+	// that announce a large message but send nothing then cost little memory.
 	firstBytes = 64 << 10
 )
 
@@ -62,9 +62,8 @@ type body struct {
 	read     int64       // bytes that Connect has read of a request without prefix
 }
 
-// receiveRequest reserves memory for a request, and then reads the message if the request uses gRPC. A request in
-// Connect's own protocol is left for Connect to read, because its message does not become larger when Connect
-// decodes it.
+// receiveRequest reserves memory for a request, and reads the message of a gRPC request. Connect itself reads
+// requests in its own protocol, because decoding does not make their messages larger.
 func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength
@@ -97,8 +96,8 @@ func (b *body) reserveMemory(ctx context.Context, size int64) {
 	}
 }
 
-// failRequest makes Connect answer the request with err, an error of reading it. A *connect.Error means that
-// package rpcserve rejected the client because it sends too slowly: the request then counts as rejected.
+// failRequest makes Connect answer the request with err, the error of reading the request. A *connect.Error means
+// that package rpcserve rejected a client that sends too slowly. Such a request counts as rejected.
 func (b *body) failRequest(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {
@@ -189,9 +188,9 @@ func (b *body) readEnd() error {
 	return errSecondMessage
 }
 
-// splitList returns the resource list in a message without copying it, and a copy of the other fields. If a message
-// contains several lists, the last list counts, as for any decoder. ok is false if the message is not a protocol
-// buffer.
+// splitList separates the resource list of a message from a copy of the other fields. It does not copy the list. If
+// a message contains several lists, the last list counts, as for any decoder. If the message is not a protocol
+// buffer, splitList returns false.
 func splitList(message []byte) (list, rest []byte, ok bool) {
 	for len(message) > 0 {
 		number, wire, tag := protowire.ConsumeTag(message)

@@ -103,9 +103,9 @@ func (r *Reservation) release() {
 	})
 }
 
-// awaitAdmission waits until the queue admits the waiter w. After each interval it calls the function reject while
-// the budget is locked. If reject returns an error, w leaves the queue and awaitAdmission returns the error. If ctx
-// is done, the error begins with text.
+// awaitAdmission waits until the budget has memory for the waiter w. After each interval it calls the function
+// reject while the budget is locked. If reject returns an error, awaitAdmission gives up and returns this error. If
+// ctx is done, the error begins with text.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

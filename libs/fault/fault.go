@@ -20,8 +20,8 @@ const (
 	Internal Class = iota
 	// Invalid is a request that can succeed only after the caller has changed it.
 	Invalid
-	// NotFound is an image that no evaluator of the gateway serves, and nothing else: for this class, the gateway
-	// tries its next evaluator. Porch stops rendering, as with each error.
+	// NotFound is an image that an evaluator does not serve. Use it for nothing else, because the gateway then tries
+	// its next evaluator. Porch stops rendering, as with each error.
 	NotFound
 	// Denied is a request that policy rejects.
 	Denied
@@ -95,8 +95,8 @@ func WithRetryAfter(err error, d time.Duration) error {
 	return retryHint{error: err, after: d}
 }
 
-// RetryAfter returns the hint that [WithRetryAfter] added to err or to an error in its chain, the outermost hint if
-// there are several.
+// RetryAfter returns the hint that [WithRetryAfter] added to err or to an error in its chain. If there are several
+// hints, it returns the outermost.
 func RetryAfter(err error) (time.Duration, bool) {
 	r, ok := errors.AsType[retryHint](err)
 	return r.after, ok

@@ -35,9 +35,9 @@ func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, chan
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls the function use with the parsed content of the file at path whenever the content changes. The first
-// content is compared with last. If last is nil, the file may be missing at first. If the content cannot be read or
-// parsed, Follow logs an error that describes the file by the argument what. It returns when ctx is done.
+// Follow calls the function use with the parsed content of a file whenever the content changes. The first content
+// is compared with last. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
+// Follow logs an error with the description what. Follow returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {

@@ -155,8 +155,8 @@ const maxWords = 600
 // tooLong is the probable cause that users see if the system rejects a launcher's command line as too long.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
 
-// unfit lists faults of images that make a sandbox launcher fail. Each entry contains the texts by which the
-// launcher's message is recognized, in lower case, and the probable cause that users see.
+// unfit lists faults of images that make a sandbox launcher fail. Each entry contains parts of the launcher's
+// message, in lower case, and the probable cause that users see.
 var unfit = []struct {
 	texts []string
 	hint  string
@@ -206,8 +206,8 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the sandbox launcher's log if the launcher failed before it started the function: then each
-// line begins with or continues a known message of the launcher. A started function would log other lines.
+// failureText returns the log of a sandbox launcher that failed before it started the function. Each line then
+// begins with or continues a known message of the launcher. A started function would log other lines.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

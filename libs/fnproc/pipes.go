@@ -35,8 +35,8 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 	return c
 }
 
-// maxSize returns the maximum size of buf: the limit and a byte, which shows that the output is longer. If c.cut is
-// true, buf may become half as large again, because each removal of the middle copies the rest.
+// maxSize returns the maximum size of buf. If c.cut is false, it is the limit and a byte, which shows that the
+// output is longer. Otherwise buf may be half as large again, because each removal of the middle copies the rest.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -48,8 +48,8 @@ func (c *collector) maxSize() int64 {
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
 // readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut
-// is true, and otherwise keeps the first limit bytes and returns an error. After each read, the function tooMuch
-// reports whether a process that has no input yet has written too much.
+// is true, and otherwise keeps the first limit bytes and returns an error. It also fails if the function tooMuch
+// returns true after a read, because a process without input has written too much.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	for {

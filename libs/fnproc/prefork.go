@@ -26,9 +26,9 @@ const (
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// beginEvaluation records that an evaluation of cmd begins. It returns the command's set of processes started in
-// advance, and a usable process from this set. Both may be nil. Without input, the process is nil, because
-// usedSpare could not detect whether a process has read its input. Callers must call endEvaluation later.
+// beginEvaluation records the start of an evaluation of cmd, and reserves a process that was started in advance. It
+// also returns the set of such processes. Both may be nil. Without input, the process is nil, because usedSpare
+// could not detect whether a process has read its input. Callers must call endEvaluation later.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -70,9 +70,9 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records whether a process started in advance served an evaluation, and returns used. Used is false if
-// the process exited without reading its input, because it was already exiting when it was chosen. The caller must
-// then start a new process.
+// usedSpare records the success or the failure of a process that was started in advance, and returns used. Used is
+// false if the process exited without reading its input, because it was already exiting when it was chosen. The
+// caller must then start a new process.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,9 +108,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the processes that were started in advance for functions whose name (see [Command.Function])
-// satisfies which(name). It returns after the processes have exited. Running evaluations continue. These functions
-// get new processes in advance only after another evaluation.
+// Forget kills the processes that were started in advance for certain functions. It calls which with the name of
+// each function (see [Command.Function]) to select them. Forget returns after the processes have exited. Running
+// evaluations continue. The functions get new processes in advance only after another evaluation.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)
@@ -141,7 +141,7 @@ func (r *Runner) keepSpares(ctx context.Context) {
 	r.ends.Wait()
 }
 
-// nextPlan gets the next plan from r.policy, kills the processes that the plan names, and returns the plan.
+// nextPlan returns the policy's next plan for spare processes, and kills the processes that the plan names.
 func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +225,7 @@ var (
 )
 
 // spareState records whether a process is spare: started in advance and not used by an evaluation yet. The zero
-// value means in use (the state of a process that was started for an evaluation).
+// value means that an evaluation uses the process.
 type spareState struct {
 	state atomic.Int32
 	file  fileID

@@ -22,8 +22,8 @@ const (
 // does not wait if the command has no other process.
 const calm = 20 * time.Millisecond
 
-// preforkPolicy decides when to start and when to kill spare processes (started in advance of evaluations). It does
-// no I/O and reads no clock. It is not safe for concurrent use.
+// preforkPolicy decides when to start and when to kill processes that wait for evaluations. It does no I/O and
+// reads no clock. It is not safe for concurrent use.
 type preforkPolicy struct {
 	cfg       Config
 	running   int       // number of evaluations
@@ -109,8 +109,8 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes the sets of functions whose name satisfies which(name). It returns the processes in these
-// sets, so that the caller can kill them.
+// forgetFunctions removes the processes of all functions whose name satisfies which. It returns these processes, so
+// that the caller can kill them.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {
@@ -148,7 +148,7 @@ type plan struct {
 	wake time.Time
 }
 
-// nextPlan returns the unused processes to kill, removed from their sets, and a process to start in advance.
+// nextPlan returns the next step of the Runner. It removes the processes to kill from their sets.
 func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	var todo plan
 	for k, set := range policy.byKey {
@@ -179,8 +179,8 @@ func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a process for the set may start before the Runner's next plan, so that the Runner must
-// plan now. Planning after each evaluation would cost processor time under constant load.
+// isEarly reports whether the Runner must plan now, because a process for the set may start before its next plan.
+// Planning after each evaluation would cost processor time under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }

@@ -208,8 +208,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 	return state, err
 }
 
-// logPatience is the time for which we wait until all processes have closed a function's stderr after its stdout
-// was closed.
+// logPatience is the maximum wait until a function's stderr is closed, after its stdout was closed.
 const logPatience = 2 * time.Second
 
 // awaitOutput waits until all processes that can write to a function's output have closed it, because a truncated
@@ -402,9 +401,8 @@ func (r *registry) forgetProcess(pid int) {
 	}
 }
 
-// holdStarts waits until no function is being started, and prevents further starts and the removal of processes
-// from the registry until release is called. Meanwhile, a Reaper can compare its list of children with the
-// registry.
+// holdStarts prevents starts of functions, and the removal of processes from the registry, until release is called.
+// It waits for a start in progress. A Reaper can then compare its list of children with the registry.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()

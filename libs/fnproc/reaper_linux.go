@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Delays until the next scan for orphans, the processes that functions left behind: scanInterval, but afterKill if
-// the last scan killed an orphan. A killed orphan exits soon, and its children then become our children.
+// Delays between two scans for orphans, the processes that functions left behind. The delay is short after a kill,
+// because a killed orphan exits soon and its children then become our children.
 const (
 	afterKill    = 20 * time.Millisecond
 	scanInterval = time.Second
@@ -117,8 +117,8 @@ func (r *Reaper) scanOrphans() time.Duration {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
 		return scanInterval
 	}
-	// While the lock is held, no function is being started, so all functions in the list are registered. All other
-	// children in the list are orphans, or belong to other code of the program.
+	// While the lock is held, no function is being started, so every function among the children is registered. All
+	// other children are orphans, or belong to other code of the program.
 	defer functions.holdStarts()()
 	again := scanInterval
 	seen := r.ended
@@ -180,8 +180,8 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	return time.Since(since) > abandoned
 }
 
-// childrenOf returns the children of pid's first thread, or all children. The kernel makes all orphans children of
-// this thread. Proc is the file system at /proc.
+// childrenOf returns the children of pid's first thread, to which the kernel assigns all orphans. If the kernel has
+// no list of these children, it returns the children of all threads. Proc is the file system at /proc.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -213,7 +213,7 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 		if err != nil {
 			continue // not a process
 		}
-		// An error means that the process has exited, and the scan skips it.
+		// The process is a child of pid. Processes that have exited during the scan are skipped.
 		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parentOf(stat) == pid {
 			pids = append(pids, child)
 		}

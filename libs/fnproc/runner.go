@@ -34,7 +34,7 @@ type Command struct {
 	Args []string
 	// Env is the complete environment, as KEY=value. The function inherits no variables of this program.
 	Env []string
-	// Dir is the working directory; empty means the runner's own.
+	// Dir is the working directory. Empty means the runner's own.
 	Dir string
 	// Readable contains further files and directories that a confined function may read.
 	Readable []string
@@ -78,15 +78,14 @@ type Config struct {
 	Confiner *confine.Confiner
 	// Watch kills functions before they use up the container's memory or processes. It is optional.
 	Watch *Watch
-	// Keep returns the number of spare processes (started in advance) for a function, whose name is
-	// [Command.Function]. If Keep is nil, the number is 0. The Runner calls Keep often and concurrently. Keep must not
-	// call the Runner.
+	// Keep returns the number of processes to start in advance for a function, whose name is [Command.Function]. If
+	// Keep is nil, the number is 0. The Runner calls Keep often and concurrently. Keep must not call the Runner.
 	Keep func(function string) int
 	// Total is the maximum number of processes started in advance, for all functions together.
 	Total int
-	// Unused is the time after a command's last evaluation for which its processes started in advance are kept.
+	// Unused is the time after which processes started in advance are killed if their command is not used.
 	Unused time.Duration
-	// Busy is the number of concurrent evaluations from which on the Runner starts no processes in advance, because
+	// Busy is the number of concurrent evaluations at which the Runner stops starting processes in advance, because
 	// the evaluations need the processors. Zero means one evaluation per processor.
 	Busy int
 	// Log receives a line for each process started in advance that exited before it was used. It is optional.

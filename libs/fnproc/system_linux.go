@@ -54,9 +54,9 @@ func newHandle(pidfd int) *os.File {
 	return os.NewFile(uintptr(pidfd), "pidfd")
 }
 
-// awaitHandle returns true when the process of a pidfd has exited. It returns false if it cannot wait for a pidfd.
-// It waits in Go's network poller, because a blocking system call would occupy a thread, and for a while also a
-// processor of Go's scheduler.
+// awaitHandle waits until the process of a pidfd has exited, and returns true. It returns false if it cannot wait
+// for a pidfd. It uses Go's network poller, because a blocking system call would occupy a thread, and for a while
+// also a processor of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {

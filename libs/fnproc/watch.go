@@ -36,7 +36,7 @@ const (
 	processes
 )
 
-// Usage is the usage of a resource in a container, in bytes of memory or in processes and threads.
+// Usage is a container's use of a resource, in bytes of memory or in processes and threads.
 type Usage struct {
 	Limit int64
 	// Free is the amount that functions may still use. It is negative if they use more than they may.
@@ -149,7 +149,7 @@ func watchAgain(free, rate int64) time.Duration {
 }
 
 // largestFunction returns the running function that is largest according to sizeOf, and its size. It returns nil if
-// no size exceeds least. Functions that were already killed for memory do not count.
+// no function is larger than least. Functions that were already killed for memory do not count.
 func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
 	most = least
 	for p, freed := range w.running {

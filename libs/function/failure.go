@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Reason is the reason why a function failed.
+// Reason is the kind of a function's failure, such as a non-zero exit code.
 type Reason = functionrunnerv1.FunctionFailure_Reason
 
 // Values of Reason.
@@ -60,9 +60,8 @@ func (f *Failure) Error() string { return f.message }
 // the process. It may be nil.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Resolved returns err with another image in the gRPC status detail: image is the resolved name of the function's
-// image. The text of err keeps the name that the caller wrote. If err's chain contains no Failure, Resolved returns
-// err unchanged.
+// Resolved returns err with the resolved name of the function's image in its gRPC status detail. The text of err
+// keeps the name that the caller wrote. If err's chain contains no Failure, Resolved returns err unchanged.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return &resolvedFailure{error: err, failure: f, image: image}
@@ -117,8 +116,8 @@ func (f *Failure) detailFor(image string) proto.Message {
 // validUTF8 replaces invalid UTF-8 in s, because protocol buffers reject it.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// fittingResults returns as many results as fit into a gRPC status detail, at most n. The function result returns
-// the result with a given index.
+// fittingResults returns as many of n results as fit into a gRPC status detail. The function result returns the
+// result with a given index.
 func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
 	var out []*functionrunnerv1.Result
 	left := maxDetailResults

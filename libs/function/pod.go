@@ -36,9 +36,9 @@ type pod struct {
 // not parse the name, but writes it to error texts and headers.
 const maxImageBytes = 1 << 10
 
-// Evaluate waits until fewer than the maximum number of evaluations run in the pod, and runs the function. If the
-// function seems to need writable directories such as /tmp, Evaluate runs it again with access to them. The result
-// and the errors are the same as of [Service.Run].
+// Evaluate runs the function as soon as the pod is free for a further evaluation. If the function seems to need
+// writable directories such as /tmp, Evaluate runs it again with access to them. The result and the errors are the
+// same as of [Service.Run].
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if len(e.Image) > maxImageBytes {
 		return Result{}, fault.New(fault.Invalid,

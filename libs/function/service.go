@@ -50,8 +50,8 @@ type ServiceConfig struct {
 	AnyOutput bool
 	// Env is the environment of all functions.
 	Env []string
-	// Keep returns the number of spare processes (started in advance) for a function, whose name is
-	// [fnproc.Command.Function]. If Keep is nil, the number is Prefork. PreforkTotal is the maximum number of spare
+	// Keep returns the number of processes to start in advance for a function, whose name is
+	// [fnproc.Command.Function]. If Keep is nil, the number is Prefork. PreforkTotal is the maximum number of such
 	// processes of all functions together.
 	Keep         func(function string) int
 	PreforkTotal int
@@ -62,8 +62,7 @@ type ServiceConfig struct {
 	Telemetry  *telemetry.Telemetry
 }
 
-// PreforkUnused is the time after a function's last evaluation for which its spare processes (started in advance)
-// are kept.
+// PreforkUnused is the time after which processes started in advance are killed if their function is not used.
 const PreforkUnused = 10 * time.Minute
 
 // Service runs and confines functions. It starts processes in advance so that evaluations begin faster.
@@ -129,8 +128,8 @@ func (c ServiceConfig) goMemory() int64 {
 	return limit
 }
 
-// spareCount returns the number of spare processes (started in advance) for a function. It returns 0 if each
-// evaluation in this pod runs alone, because such evaluations cannot use spare processes.
+// spareCount returns the number of processes to start in advance for a function. It returns 0 if each evaluation in
+// this pod runs alone, because such evaluations cannot use these processes.
 func (s *Service) spareCount(function string) int {
 	switch {
 	case s.pod.alone.Load():
@@ -205,7 +204,7 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	return cmd
 }
 
-// countPrefork counts an evaluation in a metric, by whether it used a process that was started in advance.
+// countPrefork counts evaluations in a metric, separately with and without a process that was started in advance.
 // Functions without such processes do not count.
 func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork fnproc.Prefork) {
 	if prefork == fnproc.PreforkOff {
@@ -219,12 +218,12 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts processes of cmd in advance, before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the processes that were started in advance for functions whose name (see [fnproc.Command.Function])
-// satisfies which(name). It returns after the processes have exited.
+// Forget kills the processes that were started in advance for certain functions. It calls which with the name of
+// each function (see [fnproc.Command.Function]) to select them. Forget returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
-// NotStarted returns the same error as [Service.Run] if the function of image cannot be started because of err. It
-// is for callers that detect this before they call Run.
+// NotStarted returns the same error as [Service.Run] for a function that cannot be started because of err. It is
+// for callers that detect this before they call Run.
 func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)
 }

@@ -11,16 +11,15 @@ import (
 
 // TimeLimit limits the duration of an evaluation. The zero TimeLimit means no limit.
 type TimeLimit struct {
-	// For is the maximum duration; zero or less means no limit.
+	// For is the maximum duration. Zero or less means no limit.
 	For time.Duration
-	// Until is the deadline that results from For.
+	// Until is the time when the limit is exceeded.
 	Until time.Time
 	// Setting is the name of the setting with the limit. Errors mention it, so that users can raise the limit.
 	Setting string
 }
 
-// NewTimeLimit returns a time limit of duration d that begins now. Setting is the name of the setting that contains
-// d.
+// NewTimeLimit returns a time limit that begins now. Setting is the name of the setting that contains d.
 func NewTimeLimit(d time.Duration, setting string) TimeLimit {
 	return TimeLimit{For: d, Until: time.Now().Add(d), Setting: setting}
 }
@@ -54,7 +53,7 @@ func ContextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Explain adds a TimeLimitError to err if ctx has this time limit as its deadline, and not an earlier deadline of
+// Explain adds a TimeLimitError to err if the deadline of ctx is this time limit, and not an earlier deadline of
 // the caller. It is for errors of services that give up shortly before the deadline.
 func (l TimeLimit) Explain(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {

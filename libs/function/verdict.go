@@ -22,7 +22,7 @@ type Result struct {
 	ResourceList []byte
 	// Log contains the bytes that the function wrote to stderr.
 	Log []byte
-	// Results contains the function's results (a part of the resource list).
+	// Results contains the results in the function's resource list.
 	Results []resourcelist.Result
 }
 
@@ -46,7 +46,7 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	}
 }
 
-// conclude converts the outcome and the error of a function's process into the result or the error for the caller.
+// conclude turns the outcome of a function's process, or its error, into the result or the error for the caller.
 // Took is the duration of the run.
 func (s *Service) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
@@ -135,10 +135,10 @@ func (s *Service) fitLog(output, log []byte) []byte {
 	return []byte(excerpt.Middle(string(log), left-note))
 }
 
-// Interrupted returns the error for an evaluation of image that was canceled. Cause is the error of the context,
-// took the duration until then, and doing describes what happened at that moment. For a deadline, the text is
-// worded as in Porch, which users know. If our own time limit was exceeded, the error is a [*Failure], so that
-// other services see that the deadline was not theirs.
+// Interrupted returns the error for an evaluation that was canceled because of cause, the error of its context.
+// Doing describes the evaluation at that moment, after the duration took. For a deadline, the text is worded as in
+// Porch, which users know. If our own time limit was exceeded, the error is a [*Failure], so that other services
+// see that the deadline was not theirs.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

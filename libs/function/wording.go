@@ -99,7 +99,7 @@ func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults calls the function text with the results that fit into maxText, and returns its text.
+// withResults returns the text of a failure with as many results as fit. The function text inserts the results.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
