@@ -20,14 +20,14 @@ import (
 // because Kubernetes injects variables with this prefix into pods if a Service is called function-runner.
 const Prefix = "FNR"
 
-// Validator is a configuration that can validate itself. Validate returns nil, or all problems as [Checks.Err]
-// returns them.
+// Validator is a configuration that can validate itself. Validate returns a single error with all problems, or nil,
+// as [Checks.Err] does.
 type Validator interface {
 	Validate() error
 }
 
-// Load fills cfg, a pointer to a struct with envconfig tags, from environment variables and validates it. Errors name
-// the variable, its value and the permitted values.
+// Load fills cfg from environment variables and validates it. Cfg is a pointer to a struct with envconfig tags.
+// Errors name the variable, its value and the permitted values.
 func Load(cfg Validator) error {
 	if err := Fill(cfg); err != nil {
 		return err
@@ -99,7 +99,7 @@ func quoteValue(v any) string {
 }
 
 // Rename replaces the name of the setting in each [Problem] of err by name(field). Errors then name the setting as
-// the user sets it: by a variable in some programs, and by a flag in others.
+// users set it. Users set variables in some programs, and flags in other programs.
 func Rename(err error, name func(field string) string) error {
 	return changeProblems(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
@@ -145,15 +145,15 @@ type Checks struct {
 	problems []error
 }
 
-// That records a problem if ok is false. Field is the path of the setting's struct field, value is its invalid
-// value, and want describes the permitted values.
+// That records a problem with a setting if ok is false. Field is the path of the setting's struct field, and want
+// describes the permitted values.
 func (c *Checks) That(ok bool, field string, value any, want string) {
 	if !ok {
 		c.problems = append(c.problems, &Problem{Field: field, Value: value, Want: want})
 	}
 }
 
-// ServiceURL records a problem unless address, the value of a setting, is empty or the URL of a service. Field is
+// ServiceURL records a problem with a setting unless its value address is empty or the URL of a service. Field is
 // the path of the setting's struct field.
 func (c *Checks) ServiceURL(field, address string) {
 	u, err := url.Parse(address)

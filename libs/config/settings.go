@@ -28,9 +28,9 @@ type Setting struct {
 	Default string
 }
 
-// Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of its fields. If
-// embedded structs share a variable, it is listed once, with the first default. We do not use envconfig's own list,
-// because it requires text/template, which would make each program a third larger.
+// Settings returns the settings of cfg in the order of its fields. Cfg is a pointer to a struct with envconfig
+// tags. If embedded structs share a variable, it is listed once, with the first default. We do not use envconfig's
+// own list, because it requires text/template, which would make each program a third larger.
 func Settings(cfg any) []Setting {
 	var unique []Setting
 	seen := map[string]bool{}

@@ -72,7 +72,7 @@ const (
 type Limits struct {
 	// FileBytes limits the size of each file. DataBytes limits the private memory of each process.
 	FileBytes, DataBytes int64
-	// Processes limits the number of processes and threads that all processes of the same user have in total.
+	// Processes limits the total number of processes and threads of the user who runs the process.
 	Processes int64
 }
 
@@ -130,7 +130,7 @@ func (k kernel) missingFeatures() []string {
 	return lacks
 }
 
-// replacedFeatures returns the restrictions that are weaker than on newer kernels, with the drawbacks.
+// replacedFeatures describes restrictions that are weaker on this kernel than on newer kernels, and the drawbacks.
 func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil

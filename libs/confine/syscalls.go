@@ -62,12 +62,12 @@ var recent = map[string]uint32{"file_getattr": 468, "file_setattr": 469}
 // because programs use them to communicate with their children.
 var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4"}
 
-// namespaces contains the flags for creating namespaces with clone and unshare, which functions must not do.
+// namespaces contains the flags of clone and unshare that create namespaces. Functions must not create any.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// filteredCalls returns the system calls that the filter forbids, always or with some arguments, with their numbers
-// on this architecture. Network is true for functions that may use the network.
+// filteredCalls returns the system calls that the filter forbids, with all or only with some arguments. Network is
+// true for functions that may use the network.
 func (k kernel) filteredCalls(network bool) ([]call, error) {
 	here, err := arch.GetInfo("")
 	if err != nil {

@@ -108,7 +108,7 @@ func (c *counter) countTree(path string) bool {
 	return c.countEntries(dir, maxTempDepth)
 }
 
-// countEntries subtracts the entries of dir from the limits, and reports whether they are within the limits.
+// countEntries subtracts the entries of dir from the limits. It returns false if a limit is exceeded.
 func (c *counter) countEntries(dir *os.File, depth int) bool {
 	if depth == 0 {
 		return false

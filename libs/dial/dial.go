@@ -65,8 +65,8 @@ type result struct {
 	err  error
 }
 
-// tryConnect makes a single attempt and sends its result to results. It closes the connection if ctx is done before
-// the result is received.
+// tryConnect makes a single attempt to connect and sends the result to results. It closes the connection if ctx is
+// done before the result is received.
 func tryConnect(ctx context.Context, attempt Func, address string, timeout time.Duration, results chan<- result) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

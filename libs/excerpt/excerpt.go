@@ -57,10 +57,10 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// IsHidden reports whether a character is invisible, or changes the display order of characters, without being a
-// control character: bidirectional overrides and isolates, zero-width characters, line separators and tags. An
-// attacker can use such characters to make a text look like another text. The two variation selectors of emoji are
-// harmless, and not hidden.
+// IsHidden reports whether a character is invisible or changes the display order of characters, without being a
+// control character. Such characters are bidirectional overrides and isolates, zero-width characters, line
+// separators and tags. An attacker can use them to make a text look like another text. The two variation selectors
+// of emoji are harmless, and not hidden.
 func IsHidden(r rune) bool {
 	return r > unicode.MaxASCII && r != '\ufe0e' && r != '\ufe0f' &&
 		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point,

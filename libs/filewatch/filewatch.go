@@ -65,8 +65,8 @@ func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look fun
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
-// followDirectory implements WatchDirectory with the notifications of a watcher. If newWatcher fails, because other
-// programs on the node use up the inotify limit, it only polls, so that changes are noticed late instead of never.
+// followDirectory implements WatchDirectory with the notifications of a watcher. If newWatcher fails because the
+// node's inotify limit is used up, followDirectory only polls, so that changes are noticed late instead of never.
 func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(),
 	newWatcher func() (*fsnotify.Watcher, error),
 ) {

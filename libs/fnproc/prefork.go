@@ -165,7 +165,7 @@ func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// startPlanned starts a process in advance and adds it to the set of its command.
+// startPlanned starts a process in advance and adds it to the spare processes of its command.
 func (r *Runner) startPlanned(set *spareSet) {
 	p, err := r.startSpare(set.cmd)
 	r.mu.Lock()

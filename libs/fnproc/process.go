@@ -41,8 +41,8 @@ type process struct {
 	mu     sync.Mutex // guards the following fields
 	reaped bool       // if true, its ids may belong to another process
 	reason error      // reason for killing it, or nil
-	// exhausted is the resource that the container had run out of when the Watch killed the process. The function then
-	// fails as if the kernel had killed it, whereas a kill for the field reason is an error of the runner.
+	// exhausted is the resource that had run out when the Watch killed the process. The function then fails as if the
+	// kernel had killed it. A kill for another reason is an error of the runner.
 	exhausted resource
 }
 
@@ -247,7 +247,7 @@ func (p *process) interruptPipes() {
 	_ = p.stderr.SetReadDeadline(past)
 }
 
-// reap waits for the exited process to free its entry in the process table, and returns its state.
+// reap frees the entry of the exited process in the process table, and returns the state of the process.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
 	defer functions.forgetProcess(p.Pid)
@@ -323,8 +323,8 @@ func outcomeOf(state *os.ProcessState) Outcome {
 // registry contains the running functions. There is a single registry per program, because the program has a single
 // set of children, even if it has several Reapers and Runners.
 type registry struct {
-	// starts is held for reading while a function is started, so that the Reaper sees the function's pid only after
-	// its registration. Otherwise the Reaper would mistake the function for an orphan.
+	// starts is locked for reading during the start of a function, so that the Reaper sees the function's pid only
+	// after its registration. Otherwise the Reaper would mistake the function for an orphan.
 	starts sync.RWMutex
 	mu     sync.Mutex
 	// running maps the pid of each function, which is also the id of its session, to the number of its registrations.

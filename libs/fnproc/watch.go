@@ -193,7 +193,7 @@ func statNumber(stat []byte, field int) uint64 {
 	return number
 }
 
-// maxMeasured is the maximum number of a function's processes whose memory is measured, because each costs time.
+// maxMeasured is the maximum number of a function's processes whose memory is measured, because this costs time.
 const maxMeasured = 64
 
 // residentTree returns the resident memory of a process and its descendants in bytes. The descendants count because
@@ -244,7 +244,7 @@ func (p *process) killExhausted(what resource) {
 	p.killLocked()
 }
 
-// exhaustedBy returns the resource with which killExhausted was called, or the zero resource if it was not called.
+// exhaustedBy returns the exhausted resource for which the process was killed, or the zero resource.
 func (p *process) exhaustedBy() resource {
 	p.mu.Lock()
 	defer p.mu.Unlock()
