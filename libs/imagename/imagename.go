@@ -2,12 +2,12 @@
 
 // Package imagename converts the name of a container image to its canonical name.
 //
-// Different spellings of an image must yield the same name wherever names are compared: in the exec evaluator's
-// configuration, in pools of pods and in policies. Images of different registries never get the same name.
+// The exec evaluator's configuration, pools of pods and policies compare images by their canonical names. Different
+// spellings of an image therefore have the same canonical name, and images of different registries never do.
 package imagename
 
 import (
-	// Package reference checks the length of a digest only if the digest's algorithm is linked in.
+	// We link these hashes in, because package reference checks a digest's length only if its algorithm is linked in.
 	_ "crypto/sha256"
 	_ "crypto/sha512"
 	"fmt"
@@ -26,13 +26,13 @@ const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
 // texts out of labels, logs and headers.
 const MaxBytes = 1 << 10
 
-// Name is an image's canonical name. The zero Name names nothing.
+// Name is the canonical name of a container image. The zero Name stands for no image.
 type Name struct {
-	// Repository is registry and path, such as "docker.io/library/busybox".
+	// Repository is the registry and the path, such as "docker.io/library/busybox".
 	Repository string
-	// Tag is the tag. It is empty if the name contains only a digest.
+	// Tag is the image's tag, such as "v0.4.5". It is empty if the name contains only a digest.
 	Tag string
-	// Digest is the digest, such as "sha256:0123…". It may be empty.
+	// Digest is the image's digest, such as "sha256:0123…". It is empty if the name contains no digest.
 	Digest string
 }
 
@@ -75,8 +75,8 @@ func checkLength(image string) error {
 	return nil
 }
 
-// checkName returns n, or an error if n is longer than MaxBytes. Parse calls it because the added registry and tag
-// may make a canonical name too long, although the user's name was short enough.
+// checkName returns n, or an error if n is longer than MaxBytes. The canonical name may be too long although the
+// user's name was short enough, because Parse adds a registry and a tag.
 func (n Name) checkName() (Name, error) {
 	if err := checkLength(n.String()); err != nil {
 		return Name{}, err
@@ -84,8 +84,8 @@ func (n Name) checkName() (Name, error) {
 	return n, nil
 }
 
-// IsPrefix reports whether a setting may use prefix as the defaultPrefix of [Parse]. An empty prefix is valid:
-// names without a slash then belong to docker.io.
+// IsPrefix reports whether a setting may use prefix as the defaultPrefix of [Parse]. An empty prefix is valid,
+// because names without a slash then belong to docker.io.
 func IsPrefix(prefix string) bool {
 	_, err := Parse("name", prefix)
 	return err == nil
@@ -114,8 +114,8 @@ func parseName(image string) (reference.Named, error) {
 	return reference.ParseNormalizedNamed(lower + strings.TrimPrefix(image, registry))
 }
 
-// WithTag returns the name of the same repository with the given tag, and without the tag and the digest of n. If
-// tag is not a valid tag, the error has the class fault.Invalid.
+// WithTag returns n with another tag and without a digest. If tag is not valid, the error has the class
+// fault.Invalid.
 func (n Name) WithTag(tag string) (Name, error) {
 	named, err := reference.WithName(n.Repository)
 	if err != nil {
@@ -128,9 +128,9 @@ func (n Name) WithTag(tag string) (Name, error) {
 	return Name{Repository: n.Repository, Tag: tag}.checkName()
 }
 
-// Key returns a text that is the same for all names of an image, for use as a map key: "repository@digest" if the
-// name contains a digest, and otherwise "repository:tag". The tag of a name with a digest is left out, because
-// registries ignore it.
+// Key returns the same text for all spellings of an image, for use as the key of a map. The text is
+// "repository@digest" if the name contains a digest, and otherwise "repository:tag". The tag of a name with a
+// digest is left out, because registries ignore it.
 func (n Name) Key() string {
 	if n.Digest != "" {
 		return n.Repository + "@" + n.Digest

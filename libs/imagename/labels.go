@@ -4,16 +4,16 @@ package imagename
 
 import "sync"
 
-// MaxLabels is the maximum number of images with a label of their own, because each label adds time series.
+// MaxLabels is the maximum number of images with a metric label of their own. Each label adds time series.
 const MaxLabels = 200
 
-// OtherImages is the common label of all images that have no label of their own.
+// OtherImages is the common metric label of all images that have no label of their own.
 const OtherImages = "other"
 
-// Labels assigns labels in metrics to images. A label is the image's short name, or the whole name if another
-// image already has the short name as its label. Each label adds time series to the metrics, and callers could send
-// any number of invented names. Therefore only images that exist get a label, and only the first MaxLabels.
-// The zero value is ready to use, and safe for concurrent use.
+// Labels assigns metric labels to images. A label is the image's short name, or the whole name if another image
+// already has the short name as its label. Only images that exist get a label, and only the first MaxLabels: each
+// label adds time series to the metrics, and callers could send any number of invented names. The zero value is
+// ready to use, and safe for concurrent use.
 type Labels struct {
 	mu     sync.Mutex
 	owners map[string]string // label to the image's name without digest
@@ -36,7 +36,7 @@ func (l *Labels) Earn(image Name) string {
 	return label
 }
 
-// Label returns the label that Earn assigned to an image, or else OtherImages, as for images that may not exist.
+// Label returns an image's label, or OtherImages if Earn assigned none. Use it for images that may not exist.
 func (l *Labels) Label(image Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +46,8 @@ func (l *Labels) Label(image Name) string {
 	return OtherImages
 }
 
-// findLabel returns the label that an image has or would get, without a digest. It also reports whether the image
-// already has this label.
+// findLabel returns the label that an image has or would get. Labels contain no digest. The result earned is true
+// if the image already has this label.
 func (l *Labels) findLabel(image Name) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]

@@ -13,9 +13,9 @@ import (
 // Pattern is a pattern of image repositories, for settings such as allow lists. "*" matches any text without a
 // slash, and "**" matches any text: ghcr.io/example/** matches all repositories below ghcr.io/example.
 type Pattern struct {
-	// prefix is the text before the first "*" of the pattern, and suffix the text after the last "*". exact is true if
-	// the pattern contains no "*": prefix is then the whole pattern. open is true if the pattern ends in "**" and
-	// contains no other "*".
+	// prefix and suffix are the texts before the first and after the last "*" of the pattern. If exact is true, the
+	// pattern contains no "*" and prefix is the whole pattern. open is true if the only "*" of the pattern are a "**"
+	// at its end.
 	prefix, suffix string
 	exact, open    bool
 	expr           *regexp.Regexp // nil if exact or open is true
@@ -48,7 +48,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{prefix: prefix, suffix: text[strings.LastIndexByte(text, '*')+1:], expr: compiled}, nil
 }
 
-// checkRepository rejects a pattern that cannot match any repository: a rule with it would have no effect.
+// checkRepository rejects a pattern that cannot match any repository, because a rule with it would have no effect.
 func checkRepository(pattern string) error {
 	_, path, ok := strings.Cut(pattern, "/")
 	switch {
@@ -122,8 +122,8 @@ const Hub = "docker.io"
 
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
-// CanonicalRegistry returns the canonical name of a registry, given as host or host:port, so that settings, rules,
-// credentials and requests that spell a registry differently can be compared. The name is in lower case and
+// CanonicalRegistry returns the canonical name of a registry, given as host or host:port. Settings, rules,
+// credentials and requests may spell a registry differently, and are compared by this name. It is in lower case and
 // without the default port 443. All host names of Docker Hub become docker.io. An IP address gets its shortest
 // form, and the port loses leading zeros, which connections ignore.
 func CanonicalRegistry(hostport string) string {
@@ -138,8 +138,8 @@ func CanonicalRegistry(hostport string) string {
 	return host + ":" + port
 }
 
-// splitPort splits host:port. It returns the whole text as the host if that would leave a colon in the host: the
-// text is then an IPv6 address without a port, or invalid.
+// splitPort splits host:port. If the host would contain a colon, splitPort returns the whole text as the host,
+// because the text is then an IPv6 address without a port, or invalid.
 func splitPort(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {

@@ -40,7 +40,7 @@ type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podma
 // granted, the error has the class fault.Unavailable. If the connection breaks later, the holder of the lease gets
 // no error, because it can still use the pod.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
-	// The stream must outlive ctx, which limits only the wait: the end of the stream returns the lease.
+	// The stream must outlive ctx, because the lease ends with its stream. ctx limits only the wait for the lease.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
@@ -54,8 +54,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// If ctx was done first, leave returns false: the stream is then canceled, and the lease lost even if it was
-	// granted.
+	// ctx was done before the call of leave. The stream is then canceled, and the granted lease is lost with it.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -85,8 +84,8 @@ func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error)
 	}
 }
 
-// callError converts the error of a call into the error for the caller of Lease. The returned error has a class of
-// package fault, and is marked by [Elsewhere] if another replica of the pod-manager may grant the lease.
+// callError converts the error of a call to the pod-manager. The returned error has a class of package fault, and
+// is marked by [Elsewhere] if another replica of the pod-manager may grant the lease.
 func (c *Client) callError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -121,7 +120,7 @@ func (l *clientLease) Finish(outcome Outcome, reason string) {
 }
 
 // closeStream sends the outcome of the lease and waits up to finishTimeout until the server has closed the stream.
-// It ignores errors: they break the stream, and a broken stream also ends the lease.
+// It ignores errors, because they break the stream, and a broken stream also ends the lease.
 func (l *clientLease) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)

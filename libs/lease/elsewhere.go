@@ -74,7 +74,7 @@ func elsewhereInWire(err error) (owner string, marked bool) {
 	return "", false
 }
 
-// unansweredError marks the error of a call that a replica did not answer, unlike a call that it rejected.
+// unansweredError is the error of a call that got no answer from the replica, not even a rejection.
 type unansweredError struct{ error }
 
 func (u unansweredError) Unwrap() error { return u.error }

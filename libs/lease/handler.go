@@ -19,12 +19,12 @@ import (
 )
 
 // MaxRequestBytes limits each message of a client to a pod-manager. The largest parts of a message are an image's
-// name and the reason why a pod is broken.
+// name and the problem of a broken pod.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the RPC service of a pod-manager, which passes calls to m. When the context that stopping returns is
-// done, waiting leases and watches fail with errStopping, so that clients call another replica. Granted leases stay
-// valid until their holders finish them.
+// Handler returns the RPC service of a pod-manager, which passes calls to m. During a shutdown, when the context of
+// stopping is done, waiting leases and watches fail with errStopping, so that clients call another replica. Granted
+// leases stay valid until their holders finish them.
 func Handler(stopping func() context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping()}
 }
@@ -79,7 +79,7 @@ func (h *handler) awaitLease(ctx context.Context,
 	release := func() bool { return true }
 	defer func() { release() }()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		// Not earlier, because a lease that need not wait is granted even when the process is shutting down.
+		// A shutdown cancels only leases that must wait. A lease that need not wait is still granted.
 		waited.Do(func() { release = h.cancelAtStop(cancel) })
 		// We ignore the error: if the client is gone, ctx is canceled too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
@@ -127,7 +127,7 @@ func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	return waitError(ctx, watchPools(ctx, list, stream.Send))
 }
 
-// cancelAtStop cancels a waiting RPC when the process shuts down, unless the RPC has called release before.
+// cancelAtStop cancels a waiting RPC when the process shuts down. After a call of release, it no longer does.
 func (h *handler) cancelAtStop(cancel context.CancelCauseFunc) (release func() bool) {
 	return context.AfterFunc(h.stopping, func() { cancel(errStopping) })
 }
@@ -141,16 +141,16 @@ func waitError(ctx context.Context, err error) error {
 	return err
 }
 
-// watchInterval is the interval at which a watch compares the pools of pods with the pools that it sent before. The
-// client does not see a change that is undone within the interval.
+// watchInterval is the interval at which a watch looks for changed pools of pods. The client does not see a change
+// that is undone within the interval.
 const watchInterval = 500 * time.Millisecond
 
 type poolKey struct{ reference, digest string }
 
-// watchPools calls the function list every watchInterval, and the function send for each pool of pods that was
-// added, changed or removed since the last time. After the first list, it also sends Synced. If list fails with
-// fault.Unavailable, watchPools tries again, so that a watch survives a short outage. All other errors, and the end
-// of ctx, end the watch. The listed pools must not be changed.
+// watchPools sends each pool of pods that was added, changed or removed since the last list. It calls list every
+// watchInterval, and sends Synced after the first list. If list fails with fault.Unavailable, watchPools tries
+// again, so that a watch survives a short outage. All other errors, and the end of ctx, end the watch. The listed
+// pools must not be changed.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -182,7 +182,7 @@ func watchPools(
 	}
 }
 
-// comparePools returns messages about the pools that differ between sent and pools, and updates sent.
+// comparePools returns messages about pools that were added, changed or removed, and updates the pools in sent.
 func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))

@@ -34,10 +34,10 @@ const (
 // but never fault.NotFound. Neither the caller nor the Manager may change a message after passing it on, because
 // other goroutines may still read it.
 type Manager interface {
-	// Lease waits until a pod can run another evaluation, and returns a lease, on which the caller must call Finish.
-	// Canceling ctx stops the wait, but does not affect a granted lease. When the wait begins, and whenever its cause
-	// changes, Lease calls the function waiting in the caller's goroutine. If this function blocks, Lease may skip
-	// causes of that time, and then passes the latest cause.
+	// Lease waits until a pod can run another evaluation. The caller must call Finish on the returned lease. Canceling
+	// ctx stops the wait, but does not affect a granted lease. When the wait begins, and whenever its cause changes,
+	// Lease calls the function waiting in the caller's goroutine. If waiting blocks, Lease may skip all causes of that
+	// time but the latest.
 	Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error)
 
 	// ListPools returns the current pools.

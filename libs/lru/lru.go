@@ -9,12 +9,12 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// entryBytes is the memory of an entry in addition to its key and value: its list element, its share of the map and
-// the struct.
+// entryBytes is the memory of an entry in addition to its key and value, in bytes. It covers the list element, the
+// struct, and a share of the map.
 const entryBytes = 344
 
 // Cache stores values up to a limit of bytes. It evicts the least recently used values first. It is not safe for
-// concurrent use. Use [New].
+// concurrent use. [New] creates a Cache.
 type Cache[K comparable, V any] struct {
 	max, bytes int64
 	sizeOf     func(K, V) int64

@@ -28,7 +28,7 @@ type material struct {
 	// bundle contains the authorities as PEM.
 	bundle   string
 	expiries []expiry
-	// content is the concatenated text of all files, by which we detect whether the files have changed.
+	// content is the concatenated text of all files, by which changed files are detected.
 	content string
 }
 
@@ -37,8 +37,8 @@ type expiry struct {
 	// what is "certificate" or "issuer".
 	what string
 	at   time.Time
-	// warn is the time from which the expiry is reported: an hour before the expiry or, for a certificate that is
-	// valid for less than four hours, when three quarters of its lifetime have passed.
+	// warn is the time from which the expiry is reported. It is one hour before the expiry, or after three quarters of
+	// the lifetime if the certificate is valid for less than four hours.
 	warn time.Time
 }
 

@@ -47,7 +47,7 @@ type Identity struct {
 	changed atomic.Pointer[func()]
 	// failure is the error of the latest certificate files. It is nil if these files are in use.
 	failure atomic.Pointer[error]
-	// told contains the expiries that Run has already logged, so that it logs each expiry once. Only Run uses it.
+	// told contains the expiries that Run has already logged, so that Run logs each expiry once. Only Run uses it.
 	told map[string]time.Time
 }
 
@@ -203,8 +203,8 @@ func (i *Identity) expiries() []expiry {
 	return nil
 }
 
-// Details returns the problems of the certificate for health checks: a certificate that expires soon, and the
-// reason why new files are not used.
+// Details returns the problems of the certificate, for health checks. A problem is a certificate that expires soon,
+// or the error of new files that are not used.
 func (i *Identity) Details() []string {
 	if i == nil {
 		return nil

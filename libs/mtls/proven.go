@@ -51,8 +51,8 @@ func (p Proof) hashOf(publicKey []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// verifyServer returns an error unless the certificate of a connection's server contains the expected ID and proves
-// that the server has the secret.
+// verifyServer returns an error unless the server's certificate contains the expected ID and the right HMAC. Only a
+// program with the secret can compute this HMAC.
 func (p Proof) verifyServer(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the server has no certificate")
@@ -70,9 +70,9 @@ func (p Proof) verifyServer(state tls.ConnectionState) error {
 	return nil
 }
 
-// ClientOfProven returns the TLS configuration for connections to the server with the given ID, which proves its
-// identity by the secret (see [Proof]). It returns nil if the Identity is nil or id is empty: the connection then
-// does not use TLS.
+// ClientOfProven returns the TLS configuration for connections to the server with the given ID. The server must
+// prove its ID by the secret (see [Proof]). ClientOfProven returns nil if the Identity is nil or id is empty,
+// because the connection then does not use TLS.
 func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if i == nil || id == "" {
 		return nil, nil

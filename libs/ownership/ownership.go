@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership decides which replica of the pod-manager owns a function, that is, manages its pods. Replicas
-// with the same list of replicas choose the same owner without communication.
+// Package ownership assigns each function to a replica of the pod-manager, which manages the function's pods.
+// Replicas with the same list of replicas choose the same owner without communication.
 package ownership
 
 import (
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Owner returns the index in replicas of the replica that owns an image, or -1 if replicas is empty. The elements
-// of replicas are addresses, as host:port. Owner uses rendezvous hashing: when a replica starts or stops, only the
-// images that this replica gains or loses change their owner.
+// Owner returns the index of the replica that owns an image, or -1 if replicas is empty. The elements of replicas
+// are addresses, as host:port. Owner uses rendezvous hashing: when a replica starts or stops, only the images that
+// this replica gains or loses change their owner.
 func Owner(replicas []string, image string) int {
 	function, owner := functionOf(image), -1
 	var best uint64
@@ -32,7 +32,7 @@ func functionOf(image string) string {
 	return name
 }
 
-// score returns the weight of a replica for a function: the replica with the highest score owns the function. The
+// score returns the weight of a replica for a function. The replica with the highest weight owns the function. The
 // algorithm must never change, because old and new pod-managers must agree on the owner during an update.
 func score(replica, function string) uint64 {
 	sum := sha256.Sum256([]byte(replica + "\n" + function))

@@ -29,8 +29,8 @@ var leases = [...]struct{ name, description string }{
 	podmanagerv1.Phase_PHASE_CONNECTING: {"connect", "connecting to the pod"},
 }
 
-// Name returns the name of a phase of the wait for a pod, such as "pull". It returns an empty string for a phase
-// that only later versions of the pod-manager have.
+// Name returns the name of a phase in which an evaluation waits for a pod, such as "pull". It returns an empty
+// string for a phase that only later versions of the pod-manager have.
 func Name(p podmanagerv1.Phase) string {
 	if p < 0 || int(p) >= len(leases) {
 		return ""
@@ -49,7 +49,8 @@ func Describe(name string) string {
 	return ""
 }
 
-// Counts returns the number of evaluations in each phase, as texts such as "3 run". It omits phases without any.
+// Counts returns the number of evaluations per phase, as texts such as "3 run". It omits phases without
+// evaluations.
 func Counts(counts map[string]int32) []string {
 	var texts []string
 	for _, name := range Names {
@@ -125,19 +126,19 @@ func Short(d time.Duration) string {
 	}
 }
 
-// Failures is a group of failed evaluations with the same image, code and reason: a line of the status page.
+// Failures is a line of the status page about failed evaluations with the same image, code and reason.
 type Failures struct {
 	// Last is the newest evaluation of the group.
 	Last  *gatewayv1.Evaluation
 	Count int
 }
 
-// System is the value of an evaluation's fault if neither the function nor its caller caused the failure, but the
-// function runner or the cluster.
+// System is the fault of an evaluation that failed because of the function runner or the cluster, and not because
+// of the function or its caller.
 const System = "system"
 
 // GroupFailures groups failed evaluations with the same image, code and reason. The evaluations must be sorted,
-// with the newest first. The result contains the failures of the system first, and keeps the order otherwise.
+// with the newest first. Groups of system failures come first, and the order is kept otherwise.
 func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	type key struct{ image, code, reason string }
 	byKey, groups := map[key]*Failures{}, []*Failures{}
@@ -159,8 +160,8 @@ func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	return groups
 }
 
-// Failed returns how many of a function's last evaluations failed. The status contains only rates, from which
-// Failed computes the number.
+// Failed returns the number of a function's last evaluations that failed. It computes this number from rates,
+// because the status contains only rates.
 func Failed(f *gatewayv1.GetStatusResponse_Function) int {
 	if f.GetRate() == 0 {
 		return 0
@@ -178,8 +179,8 @@ func Ready(pool *podmanagerv1.Pool) (ready int) {
 	return ready
 }
 
-// PoolProblems returns a sentence for users: how many pools cannot get a pod, with the error of the first such
-// pool. It returns nil if there is no such pool.
+// PoolProblems returns a sentence for users about the pools that cannot get a pod, with their number and the error
+// of the first. It returns nil if there is no such pool.
 func PoolProblems(pools []*podmanagerv1.Pool) []string {
 	count, example := 0, ""
 	for _, pool := range pools {

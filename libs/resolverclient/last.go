@@ -43,8 +43,8 @@ type lastAnswer[V any] struct {
 	at    time.Time
 }
 
-// newLastAnswers returns lastAnswers that query the image-resolver by the function ask, whose errors must have
-// classes of package fault. The counter stale counts the stored answers that were used, with kind as a label.
+// newLastAnswers returns a lastAnswers without stored answers. The function ask queries the image-resolver, and its
+// errors must have classes of package fault. The counter stale counts the uses of stored answers, by kind.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), sizeOf func(K, V) int64, stale metric.Int64Counter, kind string,
 ) *lastAnswers[K, V] {
@@ -56,8 +56,8 @@ func newLastAnswers[K comparable, V any](
 	}
 }
 
-// get returns the image-resolver's answer or, if the image-resolver is unavailable, the stored answer. It returns
-// an error if there is no stored answer, if the query fails for another reason, or if ctx is done.
+// get returns the image-resolver's current answer, or the stored answer while the image-resolver is unavailable. It
+// returns an error if there is no stored answer, if the query fails for another reason, or if ctx is done.
 func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	last, known := l.known(key)
 	if !known {

@@ -30,8 +30,8 @@ type measure struct {
 	limit    int                   // maximum number of bytes
 }
 
-// measureAliases measures a document of size bytes. It returns an error if an alias contains itself, or if the
-// document with expanded aliases exceeds the limits.
+// measureAliases measures a document of size bytes, with its aliases expanded. It returns an error if an alias
+// contains itself, or if the expanded document exceeds the limits.
 func measureAliases(document *yaml.Node, size int) (measure, error) {
 	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
 	_, err := m.measureNode(document)
@@ -62,9 +62,9 @@ func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	return sum, nil
 }
 
-// measureAlias returns the extent of the node that an alias refers to. The node precedes the alias. If its extent
-// is not known yet, the alias is inside the node itself: measureAlias then returns an error, because the expansion
-// would never end.
+// measureAlias returns the size and depth of an alias's target, which precedes the alias. It returns an error if
+// the alias is inside its own target, because the expansion would never end. The extent of such a target is not
+// known yet.
 func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {

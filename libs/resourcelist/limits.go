@@ -29,8 +29,8 @@ const (
 	// maxKeys is the maximum number of keys in a mapping of the results. The YAML library compares each key with each
 	// other key.
 	maxKeys = 1000
-	// maxResultExpansion and maxResultExpansionFactor limit the size of the results with aliases expanded: in bytes,
-	// and as a multiple of the list's size if that is more.
+	// maxResultExpansion limits the size of the results with expanded aliases, in bytes. For larger lists, the limit
+	// is maxResultExpansionFactor times the size of the list.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )
@@ -50,7 +50,7 @@ func checkLimits(data []byte) (values int, err error) {
 	return values, nil
 }
 
-// countValues estimates for how many values of data the YAML library creates a node. The estimate is at least half
+// countValues estimates the number of nodes that the YAML library creates for data. The estimate is at least half
 // of the true number. It counts the characters that precede values, such as ":" and ",", even if they are part of a
 // text.
 func countValues(data []byte) int {
@@ -93,7 +93,7 @@ const (
 	smallDecode      = 4 << 20
 )
 
-// Estimates of the memory of a full decode, in bytes: per value for its node, and per byte for several copies.
+// Estimated memory of a full decode, in bytes. Each value needs a node, and each byte is copied several times.
 const (
 	memoryPerValue = 200
 	memoryPerByte  = 4
@@ -104,7 +104,7 @@ func decodeCost(bytes, values int) int64 {
 	return memoryPerByte*int64(bytes) + memoryPerValue*int64(values)
 }
 
-// decoding limits the concurrent checks of resource lists in this process: fast scans, and full decodes.
+// decoding limits the concurrent scans and full decodes of resource lists in this process.
 var decoding = newTurns()
 
 // largeScan is the size of a list, in bytes, from which its scan must wait for other scans. A scan of so many bytes

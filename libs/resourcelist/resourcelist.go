@@ -83,7 +83,7 @@ type outlinedList struct {
 }
 
 // outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false if the list
-// is invalid or in an unusual style: only a full decode can distinguish the two.
+// is invalid or in an unusual style, because only a full decode can distinguish the two.
 func outlineList(data []byte) (found outlinedList, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
@@ -109,7 +109,7 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 	return found, isList
 }
 
-// freeResults is the size of results, in bytes, up to which they are decoded without waiting for other decodes.
+// freeResults is the maximum size of results, in bytes, that are decoded without waiting for other decodes.
 const freeResults = 4 << 10
 
 // decodeResultLines decodes the lines of the results without the rest of the list. If it fails and ctx is not done,

@@ -38,7 +38,7 @@ func (b *Backoff) Next() time.Duration {
 // Reset restarts the sequence of delays: the next delay is First.
 func (b *Backoff) Reset() { b.next = 0 }
 
-// Wait sleeps for the duration that Next returns. It returns false if ctx is done before.
+// Wait sleeps for the next delay of the sequence. It returns false if ctx is done before.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
 // Sleep waits for d. It returns false if ctx is done before.
@@ -62,14 +62,14 @@ func Fits(ctx context.Context, wait time.Duration) bool {
 	return !ok || time.Until(deadline) > wait
 }
 
-// DeadlineMargin is the time before a deadline in which a service may already return DeadlineExceeded, so that its
-// explanation reaches the caller in time. All services must use the same margin. It also covers the delay of each
-// call between services, because deadlines are sent as durations.
+// DeadlineMargin is the time before a deadline in which a service may already return DeadlineExceeded. The
+// explanation in the error then reaches the caller in time. All services must use the same margin. It also covers
+// the delay of each call between services, because deadlines are sent as durations.
 const DeadlineMargin = time.Second
 
-// EarlyDeadline returns ctx with an earlier deadline, so that an answer at this deadline reaches the caller before
-// the caller's own deadline. It is earlier by a tenth of the remaining time, but by at most DeadlineMargin. If ctx
-// has no deadline, EarlyDeadline returns ctx unchanged.
+// EarlyDeadline returns ctx with an earlier deadline, so that an error at this deadline still reaches the caller.
+// The new deadline is earlier by a tenth of the remaining time, but by at most DeadlineMargin. If ctx has no
+// deadline, EarlyDeadline returns ctx unchanged.
 func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -79,9 +79,8 @@ func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, left-min(left/10, DeadlineMargin))
 }
 
-// NearDeadline reports whether ctx's deadline has passed or is at most DeadlineMargin away. Use it if another
-// service returns DeadlineExceeded: the error means ctx's deadline only if this deadline is near, and otherwise a
-// deadline of that service.
+// NearDeadline reports whether ctx's deadline has passed or is at most DeadlineMargin away. Use it when another
+// service returns DeadlineExceeded. If ctx's deadline is not near, the error means a deadline of that service.
 func NearDeadline(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= DeadlineMargin

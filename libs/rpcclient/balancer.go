@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// lookupInterval is the age of a service's addresses from which a call looks them up again in the background.
+	// lookupInterval is the age at which the addresses of a service are looked up again, in the background of a call.
 	lookupInterval = 5 * time.Second
 	lookupTimeout  = 5 * time.Second
-	// oldAfter is the age of a service's addresses from which a call also waits for the new lookup, for up to
-	// lookupWait. After so long without calls, all replicas may have new addresses.
+	// oldAfter is the age of addresses at which a call waits for the new lookup, for up to lookupWait. After so long
+	// without calls, all replicas may have new addresses.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
 	// probeInterval is the interval between two probes of a replica that does not answer. A probe is a health check.
@@ -70,7 +70,7 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// rank returns the sort key of a replica: 0, or 1 if the replica is silent, that is, does not answer.
+// rank returns the sort key of a replica. It is 1 for a replica that does not answer, and 0 for all others.
 func rank(e *Replica) int {
 	if e.silent.Load() {
 		return 1
@@ -78,9 +78,8 @@ func rank(e *Replica) int {
 	return 0
 }
 
-// awaitAddresses waits until the addresses of the service's replicas are known. If they are older than
-// lookupInterval, it looks them up again in the background. It waits for the new lookup only if they are older than
-// oldAfter.
+// awaitAddresses waits until the addresses of the service's replicas are known. Addresses older than lookupInterval
+// are looked up again in the background. If they are older than oldAfter, awaitAddresses waits for the lookup.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)
@@ -249,8 +248,8 @@ func newReplica(address string, dial func() *http.Transport) *Replica {
 	return e
 }
 
-// renewConnections makes the next calls open new connections. If the address is the cluster IP of a Service, they
-// may reach another pod of the Service.
+// renewConnections makes the next calls open new connections. If the address is the cluster IP of a Service, the
+// new connections may reach another pod of the Service.
 func (e *Replica) renewConnections() {
 	former := e.transport.Swap(e.dial())
 	former.CloseIdleConnections()

@@ -85,10 +85,10 @@ func (b *balancer) callReplica(
 // resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// Call runs the function call with a context that directs its requests to the replica r. Until this function calls
-// answered, Call probes r every second. If r does not answer a probe within timeout, Call cancels the context and
-// returns [ErrSilent]. The function unreached reports whether an error means that the request did not reach r. In
-// both cases, later calls try r last until it answers a probe.
+// Call sends the requests of the function call to the replica r, and fails early if r stops answering. Until the
+// function calls answered, Call probes r every second. If r does not answer a probe within timeout, Call cancels
+// the context and returns [ErrSilent]. The function unreached reports whether an error means that the request did
+// not reach r. In both cases, later calls try r last until it answers a probe.
 func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {

@@ -52,9 +52,9 @@ func Code(err error) connect.Code {
 	return codes[fault.Of(err)]
 }
 
-// ToConnect converts err to the RPC error for clients. The RPC error contains the status code of err's class, the
-// text of err, and the status detail and the retry hint if err contains them. ToConnect returns nil for nil, and
-// returns a *connect.Error unchanged.
+// ToConnect converts err to an RPC error with the status code of err's class and the text of err. The RPC error
+// also contains the status detail and the retry hint of err, if any. ToConnect returns nil for nil, and returns a
+// *connect.Error unchanged.
 func ToConnect(err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func ToConnect(err error) error {
 	return cerr
 }
 
-// text returns the error message for clients: err's text as valid UTF-8, shortened to maxMessageBytes.
+// text returns err's text as the error message for clients, in valid UTF-8 and shortened to maxMessageBytes.
 func text(err error) string {
 	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }

@@ -24,13 +24,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Access decides from a request's headers whether a server answers the request. It returns the context for the
-// handler, or the error for the caller.
+// Access admits or rejects a request, before its body is read. It returns the context for the handler, or the error
+// for the caller.
 type Access func(r *http.Request) (context.Context, error)
 
-// Callers returns an Access for mutual TLS: it admits a client if the SPIFFE ID in the client's certificate matches
-// a pattern. If identity is nil, the server does not use TLS and clients cannot present a certificate. Then Callers
-// returns nil, and a nil Access admits all clients.
+// Callers returns an Access that admits a client if the SPIFFE ID in the client's certificate matches a pattern. If
+// identity is nil, the server does not use TLS and clients cannot present a certificate. Then Callers returns nil,
+// and a nil Access admits all clients.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
@@ -48,8 +48,8 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error for a request without a valid identity. It has an RPC code instead of a class
-// of package fault, because only the client handles this error.
+// Unauthenticated returns the error for a request without a valid identity. The error has an RPC code instead of a
+// class of package fault, because only the client handles it.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }
@@ -83,8 +83,8 @@ func (h Hosts) Permit(host string) bool {
 }
 
 // isWebSite reports whether a request must be rejected because a script of another web site sent it, or because it
-// has a host name that is not permitted. Only requests of browsers are rejected: they contain the header Origin or
-// Sec-Fetch-Site.
+// has a host name that is not permitted. Only requests with the header Origin or Sec-Fetch-Site are rejected,
+// because only browsers send these headers.
 func (h Hosts) isWebSite(r *http.Request) bool {
 	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 	return browser && (http.NewCrossOriginProtection().Check(r) != nil || !h.Permit(r.Host))

@@ -75,7 +75,7 @@ func (h *Handler) Restrict(port string, access Access) (*Handler, error) {
 // requests to their service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context() //nolint:contextcheck // access returns the request's context with an identity
-	// Health checks are always answered, because the probes of Kubernetes cannot present an identity.
+	// All requests except health checks need permission, because the probes of Kubernetes cannot present an identity.
 	if h.access != nil && !strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
 		var err error
 		if ctx, err = h.access(r); err != nil {

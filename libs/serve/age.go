@@ -23,8 +23,8 @@ var goAway = []byte{
 	0, 0, 0, 0, // error code: no error
 }
 
-// checkAge makes the client open a new connection if this connection is too old or the server is shutting down: by
-// a GOAWAY frame or, with HTTP/1.1, by the header "Connection: close" in the response.
+// checkAge makes the client open a new connection if this connection is too old or the server is shutting down. It
+// requests this by a GOAWAY frame or, with HTTP/1.1, by the response header "Connection: close".
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -90,7 +90,7 @@ type frames struct {
 	open   bool // true if the next frame continues the headers
 }
 
-// parseWritten continues to parse after the server has written the bytes p.
+// parseWritten parses the next bytes that the server has written.
 func (f *frames) parseWritten(p []byte) {
 	for len(p) > 0 {
 		if f.rest > 0 {
@@ -116,6 +116,6 @@ func (f *frames) parseHeader() {
 	}
 }
 
-// atBoundary reports whether another frame may be inserted now: no frame and no sequence of header frames is
-// incomplete.
+// atBoundary reports whether another frame may be inserted now. It may not be inserted into a frame, or into a
+// sequence of header frames.
 func (f *frames) atBoundary() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

@@ -234,9 +234,9 @@ const (
 	maxSecureAge = time.Hour
 )
 
-// startTLS detects whether the client uses TLS, by the first byte of the connection, and then performs the
-// handshake. Only the first call has an effect. It is called by the first Read or Write instead of Accept, so that
-// a slow client does not delay other clients.
+// startTLS performs the TLS handshake if the client's first byte shows that the client uses TLS. Only the first
+// call has an effect. The first Read or Write calls startTLS instead of Accept, so that a slow client does not
+// delay other clients.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {
 		return nil

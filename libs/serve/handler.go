@@ -15,8 +15,8 @@ var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	slowclient.BytesPerSecond, slowclient.Grace)
 
-// wrapHandler wraps the handler of a port. For each request, it counts the request for its connection, sets r.TLS,
-// requests the client to replace an old connection, and fails if the client reads the response too slowly.
+// wrapHandler returns a handler that sets r.TLS and calls next. It also counts the requests of each connection,
+// makes clients replace old connections, and fails if a client reads the response too slowly.
 func wrapHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connKey{}).(*conn)

@@ -21,15 +21,15 @@ type Health struct {
 	ready atomic.Bool
 	// able contains the function Able of each component, which health checks of a named service call.
 	able atomic.Pointer[[]func() bool]
-	// explain returns current problems that an operator must solve, which health checks report. It may be nil.
+	// explain returns the current problems that an operator must solve, for health checks. It may be nil.
 	explain  func() []string
 	once     sync.Once
 	stopping context.Context //nolint:containedctx // done when the process stops, for all of its streams
 	stop     context.CancelFunc
 }
 
-// Explain adds problems to the answers of health checks: details returns a sentence for each problem that an
-// operator must solve before the process can work. Callers must call Explain before the process serves requests.
+// Explain adds problems to the answers of health checks. The function details returns a sentence for each problem
+// that an operator must solve before the process can work. Call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
 // Stopping returns a context that is done when the process stops accepting requests. Streams without an end, such as
@@ -58,9 +58,9 @@ func (h *Health) watchComponents(components []Component) {
 	h.able.Store(&able)
 }
 
-// isServing returns the answer to a health check. It reports whether the process is ready. If a service is named,
-// each component must also be able to work. Liveness probes name no service: Kubernetes should not restart the
-// process because a component cannot work for a while.
+// isServing reports whether the process is ready, as the answer to a health check. If the check names a service,
+// each component must also be able to work. Liveness probes name no service, because Kubernetes should not restart
+// the process when a component cannot work for a while.
 func (h *Health) isServing(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }

@@ -103,9 +103,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the connection to close first: best, or a connection in conns. It returns nil if all of them have
-// running requests. It prefers connections that never served a request, then connections of the address with the
-// most connections, and then the connection that was idle for longest.
+// idlest returns the first connection to close among conns and best, which may be nil. It returns nil if all of
+// them have running requests. It prefers connections that never served a request, then connections of the address
+// with the most connections, and then the connection that was idle for longest.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {

@@ -128,8 +128,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	return errors.Join(running.Wait(), err)
 }
 
-// turnReady waits until all components are ready, and then marks the process as ready. It does not mark the process
-// if ctx is done or a component fails before.
+// turnReady marks the process as ready when all components are ready, unless ctx is done or a component fails
+// before.
 func turnReady(ctx, failed context.Context, health *Health, components []Component) {
 	for _, component := range components {
 		if component.Ready == nil {
@@ -163,13 +163,13 @@ func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	return stopping.Wait()
 }
 
-// LongestDrain limits the duration of a drain: it lasts at most LongestDrain times the configured delay. In a
-// drain, the server still answers requests, but clients must move to other replicas.
+// LongestDrain is the maximum duration of a drain, as a multiple of the configured delay. During a drain, the
+// server still answers requests while clients move to other replicas.
 const LongestDrain = 4
 
-// drainServers waits until clients use other replicas, and returns how long it waited. It waits at least for delay.
-// While load balancers still open new connections, it waits longer, because the requests on these connections would
-// be lost.
+// drainServers waits until clients use other replicas, and returns the duration of the wait. It waits at least for
+// delay. While load balancers still open new connections, it waits longer, because the requests on these
+// connections would be lost.
 func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {

@@ -74,8 +74,8 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	return s, nil
 }
 
-// Occasionally returns a rate limiter for log lines: callers call it for each event, and it calls the function log
-// at most once per minute, with the number of events since the last log line.
+// Occasionally returns a rate limiter for log lines, to be called for each event. The limiter calls the function
+// log at most once per minute, with the number of events since the last log line.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time

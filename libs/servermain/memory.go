@@ -56,8 +56,8 @@ type usage struct {
 	collections uint64 // collections that the runtime started itself
 }
 
-// idleSince reports whether the program was idle since last was measured: it allocated so little that the runtime
-// started no garbage collection. A busy program would use the returned memory again.
+// idleSince reports whether the program was idle since last was measured. An idle program allocates so little that
+// the runtime starts no garbage collection. A busy program would use the returned memory again.
 func (u usage) idleSince(last usage) bool { return u.collections == last.collections }
 
 func readUsage() usage {

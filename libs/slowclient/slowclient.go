@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slowclient limits how long a server waits for a client that sends or reads slowly. For a transfer of n
-// bytes, the client may take at most [Grace] plus n/[BytesPerSecond]. Therefore it can occupy the server's memory
+// Package slowclient limits the time that a server waits for a client that sends or reads slowly. For a transfer of
+// n bytes, the client may take at most [Grace] plus n/[BytesPerSecond]. Therefore it can occupy the server's memory
 // for a long time only if it keeps transferring data.
 package slowclient
 
@@ -69,8 +69,8 @@ func (m *Meter) startAlarm() {
 	})
 }
 
-// Write writes p in pieces by the function write, and reports in inTime whether the client was fast enough. If p is
-// empty, it calls write once.
+// Write writes p in pieces by the function write. If the client was too slow, inTime is false. If p is empty, Write
+// calls write once.
 func (m *Meter) Write(write func([]byte) (int, error), p []byte) (n int, inTime bool, err error) {
 	for {
 		piece := p[n:min(len(p), n+pieceBytes)]

@@ -88,8 +88,8 @@ func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	return best.Original(), true
 }
 
-// release returns tag as a version. It returns nil if the tag is no release, that is, no semantic version, a
-// signature or the build of a commit.
+// release parses a tag as a semantic version. It returns nil for other tags, and also for signatures and for builds
+// of commits.
 func release(tag string) *semver.Version {
 	if strings.HasPrefix(tag, "sha256-") || strings.Contains(tag, "-git-") {
 		return nil

@@ -40,7 +40,7 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	return reader, nameVariable("OTEL_METRICS_EXPORTER", err)
 }
 
-// nameVariable adds the environment variable that selects the exporter, and its value, to the error err.
+// nameVariable adds the name and the value of the variable that selects an exporter to the error err.
 func nameVariable(variable string, err error) error {
 	if err == nil {
 		return nil

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package confinetest tests that a program starts, or refuses to start, as configured, on kernels that lack a
-// feature for confining functions.
+// Package confinetest tests the start of a program on kernels that lack a feature for confining functions. The
+// program must start without the feature, or refuse to start, as configured.
 package confinetest
 
 import (
@@ -75,8 +75,8 @@ type exit struct{ syscall.WaitStatus }
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
 // startAt starts the program with FNR_CONFINE set to level, as on a kernel without the given system call. It waits
-// until the program serves or exits, and returns the log of that time. The function ended stops the program if it
-// still runs, and returns its exit status.
+// until the program serves or exits, and returns the log until then. The function ended stops the program if it
+// still runs, and returns the exit status.
 func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -109,8 +109,8 @@ func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, 
 	}
 }
 
-// onThreadWithout calls the function start on a thread on which the given system call seems not to exist. The same
-// is true of the processes that start creates. The thread exits afterwards.
+// onThreadWithout calls the function start on a thread where the given system call seems not to exist. The call is
+// also missing in the processes that start creates. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {

@@ -33,7 +33,7 @@ func testCancel(t *testing.T, target Target) {
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
 		t.Run(behaviour, func(t *testing.T) {
-			// The server must answer immediately, although a child process still runs: the child does not hold the
+			// The server must answer immediately, although a child process still runs, because the child does not hold the
 			// function's output open.
 			checkAlive(t, target.Serve(t, behaviour))
 		})

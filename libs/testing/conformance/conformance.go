@@ -92,8 +92,8 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing returns the function serve with a check: after each test, before the server stops, the function
-// under test must have left no processes.
+// leaveNothing returns a function that starts a server like serve. When the test ends, it also checks, while the
+// server still runs, that the function under test has left no processes.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()

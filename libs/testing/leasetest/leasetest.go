@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leasetest contains a fake pod-manager for tests, which decide how it answers requests for leases.
+// Package leasetest contains a fake pod-manager. Each test decides the answers to requests for leases.
 package leasetest
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Grant decides how the fake pod-manager answers a request for a lease. It has the same contract as the Lease
+// Grant returns the fake pod-manager's answer to a request for a lease. It has the same contract as the Lease
 // method of lease.Manager.
 type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
 
-// Finish records the arguments with which the holder of a lease called the lease's Finish.
+// Finish contains the arguments of a call of a lease's method Finish.
 type Finish struct {
 	Pod     string
 	Outcome lease.Outcome
@@ -59,7 +59,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 // Active returns the number of granted leases that are not finished yet.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish waits for the next lease that its holder finishes, and returns the arguments of Finish.
+// AwaitFinish waits until a lease is finished, and returns the arguments of this call of Finish.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {

@@ -97,9 +97,9 @@ func Running(dir string) []int {
 	return pids
 }
 
-// runningPrograms returns the result of Running without processes that were forked but have not executed a program
-// yet. Before a Go program starts its first child, the Go runtime forks once more to test pidfds, and this copy
-// exits immediately.
+// runningPrograms returns the processes of Running, except forked processes that have not executed a program yet.
+// Before a Go program starts its first child, the Go runtime forks once more to test pidfds, and this copy exits
+// immediately.
 func runningPrograms(dir string) []int {
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -113,9 +113,9 @@ func runningPrograms(dir string) []int {
 	})
 }
 
-// Abandoned returns the processes that evaluations left behind and whose binary is in dir. It omits processes that
-// a server started in advance for later evaluations, and their children: their input is a pipe whose other side is
-// open in this process.
+// Abandoned returns the processes with a binary in dir that evaluations left behind. It omits processes that a
+// server started in advance for later evaluations, and their children. The input of these processes is a pipe whose
+// other side is open in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -130,7 +130,7 @@ func Abandoned(dir string) []int {
 	})
 }
 
-// AwaitRunning waits until exactly n processes run whose binary is in dir. It fails the test after a timeout.
+// AwaitRunning waits until exactly n processes with a binary in dir run. It fails the test after a timeout.
 func AwaitRunning(t testing.TB, dir string, n int) {
 	t.Helper()
 	if pids := awaitCount(runningPrograms, dir, n); len(pids) != n {

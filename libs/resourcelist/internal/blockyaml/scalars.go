@@ -224,9 +224,9 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar whose first line does not specify it: the indentation of
-// the first line that is not blank. If an earlier blank line is indented more, the scalar is invalid and
-// detectIndent returns false. If the scalar is empty, it returns the indentation parent+1.
+// detectIndent returns the indentation of a block scalar whose first line does not specify it. The first line that
+// is not blank determines the indentation. An empty scalar has the indentation parent+1. detectIndent returns false
+// if an earlier blank line is indented more, because the scalar is then invalid.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {

@@ -31,7 +31,7 @@ type collection struct {
 	indent int
 }
 
-// state describes which text the scanner expects after the lines that it has read.
+// state describes the text that the scanner expects next.
 type state uint8
 
 const (
@@ -71,8 +71,8 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling reads a line that begins the next entry or item of the open collection with the given indentation,
-// and closes the collections inside of it. It returns false if the line may be invalid.
+// proveSibling reads a line that begins another entry or item of an open collection, and closes the collections
+// inside this collection. It returns false if the line may be invalid.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
 	for s.depth > 0 && (s.innermost().indent > indent || (s.innermost() == collection{Sequence, indent} && !dash)) {
@@ -159,8 +159,8 @@ func (s *scanner) nextLine() bool {
 	return false
 }
 
-// skipSpaces skips the spaces from data[at] on, which follow an indicator such as ":" or "-". It returns the offset
-// of the next text, and false if the rest of the line is empty or a comment.
+// skipSpaces skips the spaces after an indicator such as ":" or "-", and returns the offset of the next text. It
+// returns false if the rest of the line is empty or a comment.
 func (s *scanner) skipSpaces(at int) (int, bool) {
 	begin := at
 	for at < s.line.end && s.data[at] == ' ' {

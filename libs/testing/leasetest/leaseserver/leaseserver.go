@@ -24,7 +24,7 @@ func Start(t testing.TB, m lease.Manager) string {
 	return StartUntil(t.Context, t, m)
 }
 
-// StartUntil is like Start. When the context that stopping returns is done, waiting leases fail, as at the
+// StartUntil serves m like [Start]. When the context of stopping is done, waiting leases fail, as during the
 // shutdown of a pod-manager (see [lease.Handler]).
 func StartUntil(stopping func() context.Context, t testing.TB, m lease.Manager) string {
 	t.Helper()

@@ -119,8 +119,8 @@ func leaveFiles(value string) int {
 	return 0
 }
 
-// tryAttempt performs the action in value, such as "read:/etc/passwd", whose name is a key of the map attempts. It
-// writes a ResourceList whose result is "done" or the error.
+// tryAttempt performs one of the actions in attempts, such as "read:/etc/passwd". It writes a ResourceList whose
+// result is "done" or the error.
 func tryAttempt(value string) int {
 	readInput()
 	name, target, _ := strings.Cut(value, ":")
