@@ -49,7 +49,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
-		// Without this call, the cancellation would have no effect: the HTTP/2 client checks its context only between two
+		// Without this call, the cancellation would have no effect. The HTTP/2 client checks its context only between two
 		// reads of the request body, and the current read returns only when the body is closed.
 		_ = s.CloseRequest()
 	})

@@ -40,7 +40,7 @@ type Config struct {
 type Identity struct {
 	directory string
 	log       *slog.Logger
-	// current is the certificate in use. It is nil in an identity of [Hold] until the first [Identity.Replace].
+	// current is the certificate in use. It is nil while the program waits for its first certificate over the network.
 	current   atomic.Pointer[material]
 	available chan struct{}
 	// changed is called when the certificate or the authorities change (see OnChange). It may be nil.

@@ -49,8 +49,7 @@ func Describe(name string) string {
 	return ""
 }
 
-// Counts returns the number of evaluations per phase, as texts such as "3 run". It omits phases without
-// evaluations.
+// Counts returns the number of evaluations per phase, such as "3 run". It omits phases without evaluations.
 func Counts(counts map[string]int32) []string {
 	var texts []string
 	for _, name := range Names {

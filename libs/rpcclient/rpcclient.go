@@ -47,7 +47,7 @@ type Option func(*Client)
 type Client struct {
 	// HTTP sends the requests. It has no timeout, because each call has its own deadline.
 	HTTP *http.Client
-	// Options contains the options that each generated client needs together with the field HTTP.
+	// Options makes a generated client use gRPC and tracing. Each client needs it in addition to HTTP.
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer

@@ -15,8 +15,8 @@ import (
 // Warning: this file writes a frame below net/http, which has no supported way to send a graceful GOAWAY.
 // docs/decisions/0036 explains why, and names the test that fails when net/http supports it.
 
-// goAway is an HTTP/2 GOAWAY frame. The client then sends new requests on another connection, and still receives
-// the responses to all requests that it has sent.
+// goAway is an HTTP/2 GOAWAY frame. After this frame, the client sends new requests on another connection, and
+// still receives the responses to all requests that it has sent.
 var goAway = []byte{
 	0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, // header: length 8, type, flags, stream 0 for the connection
 	0x7f, 0xff, 0xff, 0xff, // number of the last request: the highest possible number

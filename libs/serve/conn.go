@@ -56,8 +56,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn returns a connection. The maximum age varies randomly by up to a tenth, so that clients that connected at
-// the same time do not all reconnect at the same time.
+// newConn returns a connection whose maximum age varies randomly by up to a tenth. Clients that connected at the
+// same time then do not all reconnect at the same time.
 func (l *listener) newConn(accepted net.Conn) *conn {
 	transport := newTransport(accepted)
 	c := &conn{
@@ -235,7 +235,7 @@ const (
 )
 
 // startTLS performs the TLS handshake if the client's first byte shows that the client uses TLS. Only the first
-// call has an effect. The first Read or Write calls startTLS instead of Accept, so that a slow client does not
+// call has an effect. The first Read or Write calls startTLS, and Accept does not, so that a slow client does not
 // delay other clients.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {

@@ -35,9 +35,9 @@ type collection struct {
 type state uint8
 
 const (
-	// complete means that the last value is complete. The next line must begin an entry or an item.
+	// complete means that no value is incomplete. The next line must begin an entry or an item.
 	complete state = iota
-	// due means that the value of the last key or dash must follow.
+	// due means that a key or a dash was read, and its value must follow.
 	due
 	// continuable means that the last value is a plain scalar, which the next line may continue.
 	continuable
