@@ -102,8 +102,8 @@ func (r *Runner) Close() error {
 	return errors.Join(<-r.ended, r.images.Close())
 }
 
-// extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image, and --help to
-// its command if [Config.Help] is true.
+// extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image. If
+// [Config.Help] is true, it also adds --help to the image's command.
 type extendedImages struct {
 	*Images
 	cfg Config

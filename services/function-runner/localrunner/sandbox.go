@@ -66,7 +66,7 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
 // TryLaunchers tests whether the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
-// launchers in order until one works. It calls the function tried with each result. Nil means that the launcher works.
+// launchers in order until one works. The function tried gets each result: err is nil if the launcher works.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {
@@ -88,7 +88,7 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 }
 
 // Group returns the ID of the group that must be able to read the image store. If this program runs as root, it is
-// the group of the sandboxes' users. Otherwise it is zero: only this program's user reads the store.
+// the group of the sandboxes' users. Otherwise it is zero, because only this program's user reads the store.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup

@@ -9,10 +9,10 @@ import (
 )
 
 type (
-	// Gateway is an alias, because both services call their settings Config, and embedded types must have different
-	// names. [Settings] embeds them so that a single environment variable sets the same field of both.
+	// Gateway is another name for the gateway's settings, because [Settings] embeds two types named Config. Through
+	// the embedding, a single environment variable sets the same field of both.
 	Gateway = gateway.Config
-	// ImageResolver is an alias for embedding, see [Gateway].
+	// ImageResolver is another name for the image-resolver's settings, which [Settings] embeds.
 	ImageResolver = imageresolver.Config
 )
 

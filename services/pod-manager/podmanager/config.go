@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// launcherAuto is the value of Config.Launcher by which the pod-manager chooses the launcher itself.
+	// launcherAuto is the value of Config.Launcher that lets the pod-manager choose the launcher.
 	launcherAuto = "auto"
-	// Values of Config.Endpoint: the ways to reach a pod.
+	// Values of Config.Endpoint, the method of reaching pods.
 	endpointService = "service"
 	endpointPodIP   = "pod-ip"
 )

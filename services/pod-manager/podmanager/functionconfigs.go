@@ -18,15 +18,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// porchFollower watches Porch's resources in Kubernetes: FunctionConfigs and pod templates. board receives the
-// local binaries of FunctionConfigs, and passes them to gateways.
+// porchFollower watches Porch's FunctionConfigs and pod templates in Kubernetes. It also passes the local binaries
+// of FunctionConfigs to gateways.
 type porchFollower struct {
 	*kube.PorchResources
 	board *binaries.Board
 }
 
-// functionConfigs returns a watcher of Porch's resources. It calls the function use with each new pod template, and
-// the function configure with the settings of all FunctionConfigs after each change.
+// functionConfigs returns a watcher of Porch's FunctionConfigs and pod templates. use receives each new pod
+// template. configure receives the settings of all FunctionConfigs after each change.
 func (c *Config) functionConfigs(
 	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
 	clock *kubeclient.Clock, client kubernetes.Interface, frame servermain.Frame,

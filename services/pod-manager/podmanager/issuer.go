@@ -89,7 +89,7 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 	checks.That(c.Life >= minLife, "Issuer.Life", c.Life, minLife.String()+" or more")
 }
 
-// certificateIssuer is the issuer of certificates as a component. The zero value issues no certificates.
+// certificateIssuer is the component that issues certificates. The zero value issues no certificates.
 type certificateIssuer struct {
 	component serve.Component
 	// refused receives the error if the issuer cannot issue this program's own certificate. It is nil if this program

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// podTLS keeps the TLS settings of new function pods up to date: identities, and permitted callers.
+// podTLS keeps the identities and permitted callers of new function pods up to date.
 type podTLS struct {
 	identity *mtls.Identity
 	callers  callers
@@ -27,8 +27,8 @@ type podTLS struct {
 	known chan struct{}
 }
 
-// podTLS returns a podTLS that calls the function use with the TLS settings of function pods after each change. It
-// does nothing if this program has no identity, or if PodTLS is off.
+// podTLS returns a podTLS that passes changed TLS settings of function pods to the function use. It does nothing if
+// this program has no identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),

@@ -244,9 +244,9 @@ func (u settingsUpdates) setTemplate(t podspec.Template) {
 
 func (u settingsUpdates) setTLS(t *podspec.TLS) { u(func(s *manager.Settings) { s.TLS = t }) }
 
-// pullSecret wraps a cluster so that pods that require the pull secret wait until it exists. It also returns the
-// task that maintains the pull secret. If no docker configuration file is configured, it returns the cluster
-// unchanged and a task that does nothing.
+// pullSecret wraps a cluster, so that pods that require the pull secret are created only once the Secret exists. It
+// also returns the task that maintains the Secret. If no docker configuration file is configured, it returns the
+// cluster unchanged and a task that does nothing.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
 ) (manager.Cluster, serve.Task, error) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// isolated is the argument that marks a wrapper server that already runs in the environment from [Isolate].
+// isolated is the argument of a wrapper server that already runs in the environment from [Isolate].
 const isolated = "isolated"
 
-// functionPrefix is the prefix that marks the function's variables in the environment from [Isolate].
+// functionPrefix is the prefix of the function's variables in the environment from [Isolate].
 const functionPrefix = "function:"
 
 // environmentFlag is the flag that lists the variables that the pod sets, and not the image. The wrapper server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compose creates the services of the program function-runner, and connects them within a single process:
-// the gateway, the image-resolver and the pod-manager.
+// Package compose creates the gateway, the image-resolver and the pod-manager of the program function-runner. They
+// call each other within the process.
 package compose
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Components returns the services that the settings s enable, as components of this program. The services call each
-// other within the process. The image-resolver is created only if functions may run in pods or sandboxes, and the
-// pod-manager only if functions may run in pods, because local binaries need neither registries nor Kubernetes.
+// Components creates the services that the settings enable. The services call each other within the process. The
+// image-resolver is created only if functions may run in pods or sandboxes, and the pod-manager only if functions
+// may run in pods, because local binaries need neither registries nor Kubernetes.
 func Components(ctx context.Context, s settings.Settings, frame servermain.Frame) ([]serve.Component, error) {
 	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
 	if err != nil {
@@ -42,7 +42,7 @@ func Components(ctx context.Context, s settings.Settings, frame servermain.Frame
 	return append([]serve.Component{front}, components...), nil
 }
 
-// onLoopback reports whether only programs of this machine can reach an address. It returns false for names except
+// onLoopback reports whether an address is reachable only from this machine. It returns false for names except
 // localhost, because a name may resolve to any address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -53,9 +53,9 @@ func onLoopback(address string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// addServices creates the services for functions in sandboxes and pods, and returns them as components. It also
-// sets the fields of the struct services, by which the gateway calls them. The components must stop after the
-// gateway, because running evaluations use pods and registries until they finish.
+// addServices creates the services that functions in sandboxes and pods need, and lets the gateway call them. The
+// returned components must stop after the gateway, because running evaluations use pods and registries until they
+// finish.
 func addServices(
 	s settings.Settings, services *gateway.Services, frame servermain.Frame,
 ) (components []serve.Component, err error) {
@@ -85,7 +85,7 @@ func addServices(
 	return append(components, serve.Component{Tasks: resolver.Tasks()}), nil
 }
 
-// addPods creates the pod-manager, which the gateway calls by a field of services, and returns its component.
+// addPods creates the pod-manager, and lets the gateway call it.
 func addPods(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
@@ -99,8 +99,8 @@ func addPods(
 	return startsReady(manager.Component()), nil
 }
 
-// addImages opens the image store, from which sandboxes read the files of images, and returns a component that
-// closes the store when the program stops. The gateway calls the store by a field of services.
+// addImages opens the store from which sandboxes read the files of images, and lets the gateway use it. The
+// returned component closes the store when the program stops.
 func addImages(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {

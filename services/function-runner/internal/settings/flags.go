@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// porchFlag is a command-line flag of Porch's function runner, and the field of [Settings] that it sets.
+// porchFlag is a command-line flag of Porch's function runner that sets a field of [Settings].
 type porchFlag struct {
 	name  string
 	field string // field of Settings
@@ -23,14 +23,14 @@ type porchFlag struct {
 	value flag.Value
 }
 
-// porchFlags returns all command-line flags of Porch's function runner. Parsing a flag sets a field of s. The
-// flag's default is the field's current value: from the environment variable, or else Porch's default.
+// porchFlags returns the command-line flags of Porch's function runner, which set the fields of s. A flag's default
+// is the field's current value. It comes from the environment variable, or else from Porch.
 func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets the defaults of fields before flags are parsed. These fields have no environment variable, or
-// their flag has another default than the variable.
+// setDefaults sets the defaults of flags without an environment variable, and of flags whose default differs from
+// the variable's default. Callers must call it before they parse flags.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret = podmanager.DefaultPullSecret
 	s.PodManager.CacheConfig = podmanager.CacheConfigPath

@@ -20,12 +20,12 @@ import (
 )
 
 type (
-	// Gateway is an alias, because each service calls its settings Config, and embedded types must have different
-	// names. [Settings] embeds them so that a single environment variable sets the same field of all services.
+	// Gateway is another name for the gateway's settings, because [Settings] embeds several types named Config.
+	// Through the embedding, a single environment variable sets the same field of all services.
 	Gateway = gateway.Config
-	// PodManager is an alias for embedding, see [Gateway].
+	// PodManager is another name for the pod-manager's settings, which [Settings] embeds.
 	PodManager = podmanager.Config
-	// ImageResolver is an alias for embedding, see [Gateway].
+	// ImageResolver is another name for the image-resolver's settings, which [Settings] embeds.
 	ImageResolver = imageresolver.Config
 )
 
@@ -42,7 +42,7 @@ type Settings struct {
 
 // registryFlags contains the values of Porch's flags for private registries.
 type registryFlags struct {
-	// credentials enables the credentials at authPath, and authorities the certificates at tlsPath.
+	// credentials enables the registry credentials at authPath. authorities enables the certificates at tlsPath.
 	credentials, authorities bool
 	authPath, tlsPath        string
 }
@@ -107,8 +107,8 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	return s, config.Rename(s.Validate(), name)
 }
 
-// nameIn returns a function that translates a field of [Settings] into the name that users know, for error texts:
-// the name of the field's flag or, if the field has no flag, of its environment variable.
+// nameIn returns a function that names a field of [Settings] in error texts for users. The name is the field's flag
+// or, if the field has no flag, its environment variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "WrapperServerImage" {
@@ -137,8 +137,8 @@ func (s *Settings) shareFlags() {
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }
 
-// usedPaths returns the path of the registry credentials and the path of the registry certificates. A path is empty
-// unless the flag that enables its use is true.
+// usedPaths returns the paths of the registry credentials and of the registry certificates. A path is empty if its
+// use is not enabled.
 func (r registryFlags) usedPaths() (auth, tls string) {
 	if r.credentials {
 		auth = r.authPath

@@ -80,8 +80,8 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image of the test function. at is its repository and tag, such as "fn:v1". behaviour is the
-// argument of the test function that selects its behaviour.
+// Push pushes an image of the test function. at is the image's repository and tag, such as "fn:v1". behaviour is
+// the argument that selects the test function's behaviour.
 func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	t.Helper()
 	var options []name.Option

@@ -27,8 +27,8 @@ type Entry struct {
 	MaxWaitlistLength int
 	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is the minimum number of pods, which exist even while no evaluation needs them. It is nil if not set,
-	// and for settings from FunctionConfig objects, whose minimum is in package functionconfig.
+	// MinPods is the minimum number of pods, which exist even while the function is unused. It is nil if not set. For
+	// FunctionConfigs it is always nil, because package functionconfig stores their minimum.
 	MinPods *int
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int
@@ -42,7 +42,7 @@ type Entry struct {
 	Prefork *int
 	// Resources replaces single values of the function container's resources, such as the memory limit. It may be nil.
 	Resources *corev1.ResourceRequirements
-	// Overrides replaces values of the pod template, or is nil. Only FunctionConfigs can set it.
+	// Overrides replaces values of the pod template. It may be nil. Only FunctionConfigs can set it.
 	Overrides *podspec.Overrides
 }
 

@@ -105,8 +105,8 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 // maxMinPods is the maximum of minPods. It limits typing errors, because these pods occupy resources at all times.
 const maxMinPods = 1000
 
-// setCount returns the whole number in value, from zero to the parameter most. The parameter
-// none describes zero in error texts, for example as "off".
+// setCount parses a whole number from zero to most, and returns nil if it is null or invalid. none explains zero in
+// error texts, for example as "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

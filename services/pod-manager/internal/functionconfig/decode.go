@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// maxPrefixes and maxTags limit the lengths of the lists prefixes and tags in a FunctionConfig object.
+	// maxPrefixes and maxTags are the maximum numbers of prefixes and tags in a FunctionConfig.
 	maxPrefixes = 100
 	maxTags     = 1000
 	// minTTL is the minimum time to live of an unused pod. With a shorter time, a pod in use could expire before its
@@ -33,7 +33,7 @@ const (
 
 // Decode converts a FunctionConfig object to a [Config]. defaultPrefix is the registry and path of image names
 // without a registry. secrets are the names of Secrets that an object must not pass to its pods. Decode never
-// fails: the result lists the problems of the object.
+// fails. Instead, the result lists the problems of the object.
 func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...string) *Config {
 	c := &Config{
 		Name: u.GetName(), UID: string(u.GetUID()),
@@ -54,8 +54,8 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 	return c
 }
 
-// readPart reads a part of a FunctionConfig, such as podExecutor, by calling the function read. It adds the part's
-// problems to found. It returns nil if the part is missing or invalid.
+// readPart decodes a part of a FunctionConfig, such as podExecutor, and adds the part's problems to found. It
+// returns nil if the part is missing or invalid.
 func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
 	if !spec.has(field) {
 		return nil
@@ -100,8 +100,8 @@ func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	return len(*spec.problems) == before
 }
 
-// repository returns the canonical name of the repository that consists of prefix (a registry and path) and image.
-// If prefix is empty, defaultPrefix replaces it.
+// repository returns the canonical name of an image's repository. prefix is the image's registry and path. If
+// prefix is empty, defaultPrefix is used instead.
 func repository(prefix, image, defaultPrefix string) (string, error) {
 	if prefix != "" {
 		image = strings.TrimRight(prefix, "/") + "/" + image
@@ -154,7 +154,7 @@ func (s settings) pod(o object) *Pod {
 	return p
 }
 
-// settings contains the values in the annotation [SettingsAnnotation], and names of Secrets that pods must not use.
+// settings contains the settings in the annotation [SettingsAnnotation] of a FunctionConfig.
 type settings struct {
 	entry   cacheconfig.Entry
 	minPods int
@@ -162,7 +162,7 @@ type settings struct {
 	secrets []string // names of Secrets that an object must not pass to its pods
 }
 
-// maxSettings is the maximum size of [SettingsAnnotation] in bytes, several times the size of all settings.
+// maxSettings is the maximum size of [SettingsAnnotation] in bytes. All settings together need much less.
 const maxSettings = 4 << 10
 
 // readSettings parses the annotation [SettingsAnnotation]. A single invalid value disables the whole annotation.

@@ -61,7 +61,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns the list of strings in a field. A list of more strings than the parameter most is invalid.
+// texts returns the strings of a list in a field. Lists with more than most strings are invalid.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -87,7 +87,7 @@ func (o object) texts(field string, most int) []string {
 	return texts
 }
 
-// number returns the whole number in a field, from 0 to the parameter most. It is nil if missing or invalid.
+// number returns the whole number in a field. It is nil if the number is missing, invalid or greater than most.
 func (o object) number(field string, most int) *int {
 	if !o.has(field) {
 		return nil
@@ -115,7 +115,7 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns the duration in a field, at least the parameter least. It is zero if missing or invalid.
+// duration returns the duration in a field. It is zero if the duration is missing, invalid or less than least.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// SettingsAnnotation is the annotation of a FunctionConfig with the settings that Porch's fields cannot express:
-	// the API server removes unknown fields. Its value is an object in JSON or YAML, so that typing errors in the names
-	// of settings are found.
+	// SettingsAnnotation is the annotation with further settings of a FunctionConfig. They cannot be fields, because
+	// the API server removes fields that Porch does not define. The annotation contains a single object, in JSON or
+	// YAML, so that misspelled names of settings are found.
 	SettingsAnnotation = "krm-function-runner.github.io/settings"
 	// Finalizer is the finalizer that Porch's own function runner adds to FunctionConfigs. The pod-manager removes it
 	// from objects that are being deleted, because Porch's function runner no longer exists and cannot remove it.

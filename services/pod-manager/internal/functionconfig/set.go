@@ -25,11 +25,11 @@ type Set struct {
 	// pods contains the settings for pods. The key is "repository:tag" for settings of a single tag, and only the
 	// repository for settings of all tags.
 	pods map[string]*Function
-	// ranges contains, by repository, the settings for version constraints such as ~0.4. Settings from older objects
+	// ranges contains the settings for version constraints such as ~0.4, by repository. Settings from older objects
 	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains, by repository, the oldest pod settings that list tags. They conflict with younger settings for
-	// all tags of the repository.
+	// tagged contains the oldest settings that list tags of a repository. Younger settings for all tags of the same
+	// repository conflict with them. The key is the repository.
 	tagged map[string]*Function
 	// problems contains the texts for users about each object. The key is the object's name.
 	problems map[string][]string
@@ -87,8 +87,8 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of the object c. taken contains the images that already have a binary, and the
-// names of the objects that configured it.
+// addBinary adds the local binary of a FunctionConfig. An image in taken already has the binary of an older
+// FunctionConfig, so addBinary skips the image and adds a problem to found.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	b := binaries.Binary{Config: c.Name, Path: c.Binary.Path, Prefork: c.Binary.Prefork}
 	for _, repository := range repositories {
@@ -141,9 +141,8 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores f as the settings for the pods of an image, whose name is key, and returns true. It returns false if
-// there are too many images, or if an older object already configured the image: owner then contains the older
-// settings, and claim adds the conflict to found.
+// claim stores the settings of a FunctionConfig for the pods of an image. If owner, an older FunctionConfig, has
+// settings for the image, or if there are too many images, claim adds a problem to found and returns false.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -160,8 +159,8 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 // maxConflicts is the maximum number of conflicting images that an object's status lists.
 const maxConflicts = 5
 
-// conflict adds the problem that an older FunctionConfig already configures an image. owner is the name of the
-// older FunctionConfig. part is the field in conflict, such as podExecutor.
+// conflict adds the problem that an older FunctionConfig, the owner, already configures an image. part is the field
+// in conflict, such as podExecutor.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0
@@ -177,8 +176,8 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s belongs to the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany adds the problem that further images of a field such as podExecutor are ignored, because all
-// FunctionConfigs together have more than maxImages images.
+// tooMany adds the problem that images of a FunctionConfig are ignored, because all FunctionConfigs together have
+// more than maxImages images. executor is the field with these images, such as podExecutor.
 func (p *problems) tooMany(executor string) {
 	p.addOnce(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		executor, maxImages))

@@ -72,8 +72,8 @@ func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities
 	return append(valid, next), nil
 }
 
-// chooseSigner returns the authority that signs new certificates. This is the newest authority that is older than
-// the duration spread, because by then all programs trust it. If all are too new, it is the oldest.
+// chooseSigner returns the authority that signs new certificates. It is the newest authority whose age is at least
+// spread, because by then all programs trust it. If all are too new, it is the oldest.
 func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {
@@ -187,8 +187,8 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// isDue reports whether the certificate in a Secret must be replaced: it is missing or invalid, half of its life is
-// over, its SPIFFE ID differs from id, or no current authority signed it.
+// isDue reports whether the certificate in a Secret must be replaced. It is due if it is missing or invalid, half
+// of its life is over, its SPIFFE ID differs from id, or no current authority signed it.
 func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {

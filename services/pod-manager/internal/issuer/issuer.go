@@ -35,8 +35,8 @@ type Config struct {
 	Authority string
 	// Certificates contains the SPIFFE IDs of the certificates to issue, by the name of the certificate's Secret.
 	Certificates map[string]mtls.ID
-	// Held configures the certificate of the program that runs the issuer, if this certificate stays in memory. It is
-	// nil if the program gets its certificate elsewhere.
+	// Held configures the certificate that the issuer's own program keeps in memory. It is nil if this program gets
+	// its certificate elsewhere.
 	Held *Held
 	// Create is true if the issuer creates the authority's Secret when it is missing.
 	Create bool
@@ -56,7 +56,7 @@ type Issuer struct {
 	config       Config
 	certificates metric.Int64Counter // issued certificates
 	inStep       metric.Int64Gauge   // 1 if the last attempt succeeded
-	// held contains the certificate in memory, its key and the authorities, in the form of a Secret's data.
+	// held contains this program's certificate and key, and the authorities, in the form of a Secret's data.
 	held map[string][]byte
 	// failure is the error of the last attempt to renew certificates. It is nil if the attempt succeeded.
 	failure atomic.Pointer[error]
@@ -147,8 +147,8 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// renewAuthorities returns the current authorities. If they differ from the authorities in data, the content of a
-// Secret, it updates data. The caller must then store data and call written, if it is not nil.
+// renewAuthorities removes expired authorities from a Secret's data, and adds a new authority when it is due. If
+// data changed, the caller must store data and then call written. Otherwise written is nil.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -166,8 +166,8 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate updates data, the content of a program's Secret: the certificate if it is due, and the
-// authorities if they changed. The caller must then store data and call written, if it is not nil.
+// renewCertificate replaces the certificate in a Secret's data if it is due, and updates the authorities. If data
+// changed, the caller must store data and then call written. Otherwise written is nil.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {
@@ -194,8 +194,8 @@ func (i *Issuer) Details() []string {
 	return nil
 }
 
-// Held configures the certificate of the program that runs the issuer. This certificate stays in the memory of the
-// process. Each replica issues its own certificate, signed by the authority that all replicas share.
+// Held configures the certificate that the issuer's own program keeps in memory. Each replica issues its own
+// certificate, signed by the authority that all replicas share.
 type Held struct {
 	ID mtls.ID
 	// Use is called with each new certificate, its key and the trusted authorities, as PEM files by file name.
@@ -205,7 +205,7 @@ type Held struct {
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret stands for a Secret's name in logs and metrics of the certificate in memory, which has no Secret.
+// heldSecret is shown instead of a Secret's name in logs and metrics about the certificate in memory.
 const heldSecret = "none"
 
 // renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.

@@ -17,8 +17,8 @@ import (
 // maxConflicts is the maximum number of attempts to update a Secret while other replicas update the same Secret.
 const maxConflicts = 5
 
-// change is a function that modifies the data of a Secret. If it changes nothing, it returns nil. Otherwise it
-// returns the function written. It is called after the data was stored.
+// change modifies the data of a Secret. It returns nil if it changed nothing. Otherwise it returns a function that
+// is called after the data was stored.
 type change func(data map[string][]byte) (written func(), err error)
 
 // updateSecret applies a change to a Secret, and retries after conflicts with other replicas.

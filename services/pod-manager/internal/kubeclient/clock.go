@@ -34,8 +34,8 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 	return theirs.Add(-time.Duration(c.ahead.Load()))
 }
 
-// tolerance is the difference between the clocks that recordTime ignores: the Date header of a response contains
-// whole seconds, and even synchronized clocks differ slightly.
+// tolerance is the clock difference that recordTime ignores. The Date header of a response contains whole seconds,
+// and even synchronized clocks differ slightly.
 const tolerance = 2 * time.Second
 
 // loggedDifference is the minimum difference to the API server's clock that recordTime logs.

@@ -22,8 +22,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Rate limit of requests to the API server. The defaults of client-go are for interactive tools: with them,
-// creating a burst of pods would take a minute.
+// Rate limit of requests to the API server. The defaults of client-go suit interactive tools. With them, creating a
+// burst of pods would take a minute.
 const (
 	queriesPerSecond = 200
 	burst            = 400
@@ -81,7 +81,7 @@ func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	return client, resources.ServerResourcesForGroupVersionWithContext, nil
 }
 
-// transport wraps the transport of a Kubernetes client with the function send.
+// transport wraps the HTTP transport of a Kubernetes client in a function that sends the requests.
 type transport struct {
 	next http.RoundTripper
 	send func(*http.Request) (*http.Response, error)

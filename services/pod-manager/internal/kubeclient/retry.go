@@ -76,8 +76,8 @@ func NewBackoff() *Backoff {
 	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
 }
 
-// Wait waits before the next attempt. after is the error of the last attempt. Wait returns false if ctx is done
-// first. If the deadline of ctx is earlier than the end of the delay, Wait returns false at once.
+// Wait waits before the next attempt. after is the error of the last attempt, which may request a delay. Wait
+// returns false if ctx is done first, or at once if the deadline of ctx would pass during the delay.
 func (b *Backoff) Wait(ctx context.Context, after error) bool {
 	next := b.waits.Next()
 	if seconds, ok := apierrors.SuggestsClientDelay(after); ok {

@@ -18,14 +18,14 @@ import (
 // but still loads roles, quotas and service accounts, and refuses requests that it will allow a moment later.
 const warmUp = 10 * time.Second
 
-// maxStatus limits the bytes read from an API server's refusal. It is enough for any name and reason.
+// maxStatus limits the bytes read from the API server's error response. It is enough for any name and reason.
 const maxStatus = 64 << 10
 
 // tolerateWarmUp wraps a transport. It turns refusals during the API server's warm-up into transport errors, so that
 // callers retry them like the outage itself. Otherwise a pod that could be created a moment later would fail
 // permanently.
 func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
-	// since is this machine's time of the last request that did not reach the API server, or nil if all reached it.
+	// since is the time of the last request that did not reach the API server. It is nil if all requests reached it.
 	var since atomic.Pointer[time.Time]
 	return transport{next, func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)

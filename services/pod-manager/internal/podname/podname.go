@@ -30,11 +30,12 @@ const (
 // suffixAlphabet contains 27 characters. As in Kubernetes' names, there are no vowels or ambiguous characters.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// PodID returns the id of the pod in a slot (its number among the function's pods, from 1): a DNS label (RFC 1035) of
-// at most 57 characters, for the pod's label and its Service's name. The form is "<last path segment>-<tag without
-// dots>-<slot>-<8 digits of the digest>", with dashes for underscores. If the image name requires other changes, such
-// as shortening, the id also contains a hash of the reference. Images with the same last segment, tag and digest share
-// ids. Because their pods would share a Service, a pool skips slots whose id a pod of another image has.
+// PodID returns a pod's id, for the pod's label and its Service's name. slot is the pod's number among the
+// function's pods, from 1. The id is a DNS label (RFC 1035) of at most 57 characters: "<last path segment>-<tag
+// without dots>-<slot>-<8 digits of the digest>", with dashes for underscores. If the image name needs other
+// changes, such as shortening, the id also contains a hash of the reference. Images with the same last segment, tag
+// and digest share ids. Their pods would share a Service, so a pool skips slots whose id a pod of another image
+// has.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)
@@ -50,11 +51,11 @@ func PodID(reference, digest string, slot int) string {
 	return name + tail
 }
 
-// PoolID returns an id for all pods of a function together: the id of slot 0, which no pod uses.
+// PoolID returns an id that all pods of a function share. It is the id of slot 0, which no pod uses.
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
-// PodName returns the name of the pod in a slot: the slot's id and a suffix. The suffix distinguishes the pod from
-// the former pod in the slot. predecessor is the former pod's UID, or empty for the first pod in the slot.
+// PodName returns a pod's name, which is the pod's id and a suffix. The suffix distinguishes the pod from the
+// former pod in the slot. predecessor is the former pod's UID, or empty for the first pod in the slot.
 func PodName(reference, digest string, slot int, predecessor string) string {
 	sum := hashParts(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)
@@ -67,8 +68,8 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 // label matches the readable parts of a pod's id if they are valid in a DNS label without changes.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readableParts returns the readable parts of a pod's id: the last path segment of the image reference, and a dash
-// with the tag without dots. tag is empty if the reference has no tag.
+// readableParts returns the readable parts of a pod's id: the last path segment of the image reference, and the tag
+// after a dash and without dots. tag is empty if the reference has no tag.
 func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {
@@ -77,7 +78,7 @@ func readableParts(reference string) (name, tag string) {
 	return name, tag
 }
 
-// invalidRunes matches characters that are invalid in labels.
+// invalidRunes matches characters that are invalid in DNS labels.
 var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
 // labelPart converts a text to a part of a DNS label of at most limit characters. It keeps the start of the text,

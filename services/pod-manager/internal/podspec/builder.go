@@ -165,7 +165,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
-// setsFlag reports whether args already set the flag in more, which has the form --flag=value.
+// setsFlag reports whether args set the same flag as more, which has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -201,8 +201,8 @@ func (b Builder) networkArgs(f Function) []string {
 // deleted pod can complete its last evaluation.
 const GraceMargin = 30 * time.Second
 
-// extendGracePeriod makes a pod's grace period longer than evaluation, the function's own time limit, so that a
-// deleted pod can complete its last evaluation before the kubelet kills it. Zero means no own limit.
+// extendGracePeriod gives a deleted pod time to complete its last evaluation before the kubelet kills the pod.
+// evaluation is the function's own time limit. Zero means no own limit.
 func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {

@@ -76,7 +76,7 @@ func misplacedFieldAdvice(problem error) string {
 	return ""
 }
 
-// warnOfDuplicates returns warnings about duplicate keys in a YAML text: YAML uses only the last value of each.
+// warnOfDuplicates returns warnings about duplicate keys in a YAML text. Only the last value of a key is used.
 func warnOfDuplicates(key, text string) []string {
 	var raw map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {

@@ -64,7 +64,7 @@ func unusedVariables(c *corev1.Container) (warnings []string) {
 // fillPod adds the defaults for fields of the pod itself, rather than of its containers.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
-		// Mount a token only if the template names a service account, because the pod then needs the account's rights.
+		// Mount no service account token, because only pods with a service account from the template need its rights.
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	if spec.EnableServiceLinks == nil {

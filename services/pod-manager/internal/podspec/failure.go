@@ -17,8 +17,8 @@ import (
 // outOfMemory is the reason in a container's status if the kernel killed the container because of its memory use.
 const outOfMemory = "OOMKilled"
 
-// newProblem returns a problem of a pod, with a reason on a single line. word is the reason of the kubelet or
-// scheduler, such as "ErrImagePull". text is the message, and may be empty.
+// newProblem returns a problem with a one-line explanation for users. word is a reason of the kubelet or scheduler,
+// such as "ErrImagePull". text is the message, and may be empty.
 func newProblem(kind pool.ProblemKind, word, text string) *pool.Problem {
 	return &pool.Problem{Kind: kind, Reason: joinTexts(word, text)}
 }
@@ -36,8 +36,8 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving, or nil. It checks the pod's status, init
-// containers, function container and scheduling. The function may work without other containers, so it ignores these.
+// findProblem returns the problem that prevents a pod from serving, or nil. It checks the pod's status, scheduling,
+// init containers and function container. The function may work without the other containers.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
@@ -116,8 +116,8 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	})
 }
 
-// startup is the time after a container's start in which an exit counts as a failed start. This is a permanent
-// failure, because the container will fail in the same way at its next start.
+// startup is the time in which an exit counts as a failed start of a container. A failed start is permanent,
+// because the container will fail in the same way at its next start.
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container
@@ -143,7 +143,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// In its status, a container that could not be started has a start time in 1970. This is a failure at the start.
+	// A container that could not be started counts as failed soon. Its status contains a start time in 1970.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
@@ -200,7 +200,7 @@ func oneLine(text string) string {
 var startingReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
 // failureReasons contains the reasons of waiting containers for which a user must change something. The value is
-// false if the cause may be transient, according to the kubelet's message. All other reasons count as transient.
+// false if the kubelet's message may show a transient cause. Reasons not listed here count as transient.
 var failureReasons = map[string]bool{
 	"ErrImagePull":              false,
 	"ImagePullBackOff":          false,

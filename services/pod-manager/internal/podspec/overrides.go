@@ -32,8 +32,8 @@ type ContainerOverrides struct {
 // applyTo applies the overrides to the spec of a pod. The function container must be the first container.
 func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	if o.ServiceAccount != "" {
-		// Clear the deprecated field, because the API server copied the template's service account into it.
 		spec.ServiceAccountName = o.ServiceAccount
+		// Clear the deprecated field, because the API server copied the template's service account into it.
 		spec.DeprecatedServiceAccount = ""
 	}
 	if o.SecurityContext != nil {
@@ -86,8 +86,8 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 }
 
 // overlayResources returns a copy of base, a container's resources, in which the function's own values replace
-// single values. If such a value makes a request exceed its limit, it replaces both, because Kubernetes rejects
-// such requests.
+// single values. If a request then exceeds its limit, the function's value replaces both, because Kubernetes
+// rejects such requests.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

@@ -62,7 +62,7 @@ type Function struct {
 	PullSecret bool
 }
 
-// Workload contains the data that all pods of a function share: the image, and the function's own settings.
+// Workload contains the image and the settings that all pods of a function share.
 type Workload struct {
 	Function Function
 	// Concurrency is the maximum number of concurrent evaluations in a pod.
@@ -79,7 +79,7 @@ type Workload struct {
 	TLS *TLS
 }
 
-// Request contains everything from which a [Builder] builds a pod and its Service.
+// Request describes the pod and the Service that a [Builder] builds.
 type Request struct {
 	Workload
 	Template Template

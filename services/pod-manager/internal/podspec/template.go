@@ -72,8 +72,8 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 // Version identifies the template. The pod-manager replaces pods of another version.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template with the version of the template other, so that pods of either template do not
-// become outdated when the pod-manager switches between the two templates.
+// CountAs returns the template with the version of another template. The pods of both templates then stay up to
+// date when the pod-manager switches between the templates.
 func (t Template) CountAs(other Template) Template {
 	t.version = other.version
 	t.content = other.content

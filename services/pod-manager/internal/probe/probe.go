@@ -17,7 +17,7 @@ const (
 	// replica adopts the pods of another replica. The limit makes such bursts faster, because more concurrent
 	// connections only delay each other.
 	parallel = 64
-	// turn is the time for which a probe without its own timeout runs before waiting probes run instead.
+	// turn is the time that a probe without a timeout may run before it waits again behind other probes.
 	turn = 2 * time.Second
 )
 
@@ -42,9 +42,9 @@ type probe struct {
 	over   bool // cancelled or answered
 }
 
-// New returns a Prober that reports its results, [pool.Probed] and [pool.Unanswered], by calling report. If identity
-// contains a certificate, the Prober presents it to pods, so that only a pod that accepts the pod-manager as a caller
-// counts as healthy.
+// New returns a Prober that reports its results, [pool.Probed] and [pool.Unanswered], by calling report. If
+// identity contains a certificate, the Prober presents it to pods. A pod that does not accept the pod-manager as a
+// caller then counts as unhealthy.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.probeUntilServing, report)
 }
@@ -147,9 +147,9 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	}
 }
 
-// finishTurn updates the prober after a probe has run once, and returns the event to report, or nil. stopped is true
-// if the probe was cancelled. err is the last error of the probe. If the probe is not complete, it is queued to run
-// again. [pool.Unanswered] is reported after its first turn only.
+// finishTurn ends a turn of a probe, and returns the event to report, or nil. A probe without a result is queued
+// for another turn. stopped is true if the probe was cancelled. [pool.Unanswered] is reported only after a probe's
+// first turn.
 func (p *Prober) finishTurn(former *probe, stopped bool, err error) pool.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()

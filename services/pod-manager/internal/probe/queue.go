@@ -4,10 +4,10 @@ package probe
 
 import "slices"
 
-// queue contains the probes that wait for a turn, in which they run for a limited time. Fresh probes had no turn
-// yet, and tried probes had a turn without success. Turns alternate between the newest fresh probe, the oldest
-// fresh probe and the oldest tried probe, so that new pods do not wait behind thousands of silent pods, and silent
-// pods do not wait forever. Cancelled probes stay in the queue until they outnumber the other probes.
+// queue contains the probes that wait for a turn, a limited time to run. Fresh probes had no turn yet. Tried probes
+// had a turn without success. Turns alternate between the newest fresh probe, the oldest fresh probe and the oldest
+// tried probe, so that new pods do not wait behind thousands of silent pods, and silent pods do not wait forever.
+// Cancelled probes stay in the queue until they outnumber the other probes.
 type queue struct {
 	fresh, tried []*probe
 	over         int // number of cancelled probes in the queue
@@ -45,8 +45,8 @@ func (q *queue) removeNext() (next *probe) {
 	return next
 }
 
-// countEnded is called when a probe in the queue was cancelled. It removes all cancelled probes once they are the
-// majority, so that they do not fill the memory.
+// countEnded counts a cancelled probe in the queue. It removes all cancelled probes once they are the majority, so
+// that they do not fill the memory.
 func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
 		cancelled := func(p *probe) bool { return p.over }

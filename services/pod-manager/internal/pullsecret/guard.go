@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Cluster is the interface to the pods in Kubernetes. A [Guard] wraps it.
+// Cluster changes function pods in Kubernetes. [Guard] adds a check of the pull secret.
 type Cluster interface {
 	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)

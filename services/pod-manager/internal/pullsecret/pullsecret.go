@@ -69,10 +69,10 @@ func New(config Config) (*Keeper, error) {
 	return k, nil
 }
 
-// Then requests a check of the pull secret, which restores a deleted or changed Secret, and calls the function do
-// with the result. It does not block. A nil error means that the caller may create pods that require the pull
-// secret: it is up to date, or was written before and cannot be read now. do is not called after Run has returned.
-// The number of waiting callbacks is bounded by the number of the caller's pods.
+// Then calls the function do with the result of a new check of the pull secret, which restores a deleted or changed
+// Secret. It does not block. A nil error means that the caller may create pods that require the pull secret: it is
+// up to date, or was written before and cannot be read now. do is not called after Run has returned. The number of
+// waiting callbacks is bounded by the number of the caller's pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)
