@@ -224,7 +224,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }
 
-// awaitAll returns a channel, and a task that closes this channel after all signals are closed.
+// awaitAll returns a channel that closes once all signals are closed, and the task that closes the channel.
 func awaitAll(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	every := make(chan struct{})
 	return every, func(ctx context.Context) error {

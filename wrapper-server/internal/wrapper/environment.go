@@ -13,7 +13,7 @@ const isolated = "isolated"
 // functionPrefix is the prefix of the function's variables in the environment from [Isolate].
 const functionPrefix = "function:"
 
-// environmentFlag is the flag that lists the variables that the pod sets, and not the image. The wrapper server
+// environmentFlag is the flag that lists the variables that the pod sets instead of the image. The wrapper server
 // itself uses only these variables.
 const environmentFlag = "environment"
 

@@ -279,7 +279,7 @@ const (
 type TLS struct {
 	// IDs is the prefix of the pods' SPIFFE IDs. A pod's ID is this prefix, followed by the pod's namespace and name.
 	IDs string
-	// Authorities contains the certificates of the authorities that sign the certificates of callers, as PEM.
+	// Authorities contains the CA certificates that verify callers, as PEM.
 	Authorities string
 	// Callers contains patterns of the SPIFFE IDs that may call the pods.
 	Callers []string

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readYAML parses the text under a key of a template's ConfigMap, and checks that it is a v1 object of the given
-// kind. It returns the object as a map. decodeObject then converts it into a Go type.
+// readYAML parses a Kubernetes object in the text under a key of a template's ConfigMap. It returns an error unless
+// the object has version v1 and the given kind.
 func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)

@@ -36,8 +36,8 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving, or nil. It checks the pod's status, scheduling,
-// init containers and function container. The function may work without the other containers.
+// findProblem returns the problem that prevents a pod from serving, or nil. Only the pod's status, scheduling,
+// init containers and function container count, because the function may work without other containers.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
@@ -116,8 +116,8 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	})
 }
 
-// startup is the time in which an exit counts as a failed start of a container. A failed start is permanent,
-// because the container will fail in the same way at its next start.
+// startup is the time after a start in which a container's exit counts as a failed start. A failed start is
+// permanent, because the container will fail in the same way at its next start.
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container
@@ -143,7 +143,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// A container that could not be started counts as failed soon. Its status contains a start time in 1970.
+	// A container that could not be started has a start time in 1970, and counts as failed at its start.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
