@@ -22,7 +22,7 @@ type Spec struct {
 	// Name is the image's repository and tag, without a registry.
 	Name  string
 	Files []File
-	// Below is the content of an additional layer below Files. Several images with the same Below share that layer.
+	// Below contains the files of an additional layer under Files. Images with an equal Below share this layer.
 	Below      []File
 	Entrypoint []string
 	Cmd        []string
@@ -35,8 +35,8 @@ type Spec struct {
 	OCI bool
 }
 
-// Builder makes images and caches their layers in the directory Dir. Builds are reproducible: the same Spec and the
-// same file contents give the same digest.
+// Builder builds images and caches their layers in the directory Dir. The same Spec and the same file contents
+// always give the same digest.
 type Builder struct {
 	Dir string
 }

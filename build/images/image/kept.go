@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Names of the files in the directory of a cached layer: the compressed layer, and its digests and size in JSON.
+// Files in the directory of a cached layer. The summary contains the layer's digests and size in JSON.
 const (
 	layerFile   = "layer.tar.gz"
 	summaryFile = "summary.json"
 )
 
-// keptLayer is a layer in the cache of a Builder. The cache also contains the layer's digests, so that a Builder
-// need not read and decompress the layer again to compute them.
+// keptLayer is a layer in the cache of a Builder. Its digests are cached too, because a Builder would have to
+// decompress the layer to compute them again.
 type keptLayer struct {
 	path    string
 	summary summary
@@ -46,7 +46,7 @@ func openLayer(dir string) (v1.Layer, error) {
 	return layer, nil
 }
 
-// summarizeLayer writes the digests and the size of the layer in dir into a JSON file there, which openLayer reads.
+// summarizeLayer stores the digests and the size of the layer in dir, so that openLayer need not compute them.
 func summarizeLayer(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 
 // File is a file, directory or symbolic link in a layer.
 type File struct {
-	// Path is the absolute path in the image. Parent directories are created without a File of their own.
+	// Path is the absolute path in the image. Container runtimes create missing parent directories.
 	Path string
 	Mode fs.FileMode
-	// Source is the path of a file on this machine to copy. If it is empty, Content is the content of the file.
+	// Source is the path of a file on this machine whose content is copied. If it is empty, Content is used instead.
 	Source  string
 	Content string
 	// Link is the target of a symbolic link. It is empty for files and directories.
@@ -31,7 +31,7 @@ type File struct {
 	Dir bool
 }
 
-// layer returns a layer that contains the files. It takes the layer from the cache, or else creates and caches it.
+// layer returns the cached layer with the files. If there is none, it creates and caches the layer.
 func (b Builder) layer(files []File) (v1.Layer, error) {
 	key, err := Key(files)
 	if err != nil {
@@ -51,8 +51,8 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
-// markUsed sets the modification time of a cached layer's directory to now, so that programs that clean the cache
-// remove only layers that were not used for a long time.
+// markUsed sets the modification time of a cached layer's directory to now. Programs that clean the cache remove
+// only layers that were not used for a long time.
 func markUsed(dir string) error {
 	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
 		return fmt.Errorf("mark a kept layer as used: %w", err)
@@ -60,8 +60,8 @@ func markUsed(dir string) error {
 	return nil
 }
 
-// keepLayer writes a new layer to its cache directory dir atomically. If another goroutine or process has created
-// dir in the meantime, dir stays unchanged, because it contains an equal layer.
+// keepLayer atomically writes a new layer to its cache directory dir. If dir already exists, it stays unchanged,
+// because another goroutine or process has stored an equal layer there.
 func (b Builder) keepLayer(dir string, files []File) error {
 	if err := os.MkdirAll(b.Dir, 0o750); err != nil {
 		return err
@@ -91,8 +91,8 @@ func writeLayer(path string, files []File) error {
 	return errors.Join(archiveFiles(out, files), out.Close())
 }
 
-// Key returns a hash of the paths, modes and contents of the files. Equal files have the same key. By this key, a
-// Builder finds their layer in its cache.
+// Key returns the key of a layer with the files in a Builder's cache. It is a hash of their paths, modes and
+// contents.
 func Key(files []File) (string, error) {
 	sum := sha256.New()
 	for _, file := range files {

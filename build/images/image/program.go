@@ -16,9 +16,9 @@ import (
 // libraryDirs are patterns of the directories where Debian installs shared libraries.
 var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
-// Program returns the files that an image needs to run an executable of this machine: the executable, its ELF
-// interpreter (the dynamic linker) and its shared libraries. The executable is copied from source to path. Libraries
-// are searched first in the directories unpacked, which contain unpacked Debian packages, and then on this machine.
+// Program returns the files that an image needs to run an executable of this machine. They are the executable, its
+// shared libraries and its ELF interpreter (the dynamic linker). The executable is copied from source to path.
+// Libraries are searched in the directories unpacked, with unpacked Debian packages, and then on this machine.
 func Program(path, source string, unpacked ...string) ([]File, error) {
 	libraries, err := sharedLibraries(source, append(slices.Clone(unpacked), "/"))
 	if err != nil {
@@ -31,8 +31,8 @@ func Program(path, source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// sharedLibraries returns the ELF interpreter and shared libraries of a program, including indirect dependencies.
-// It maps paths in the image to the paths of the same files on this machine, below a directory in roots.
+// sharedLibraries returns the shared libraries and the ELF interpreter of a program, including indirect
+// dependencies. The keys are paths in the image, and the values are paths below roots on this machine.
 func sharedLibraries(program string, roots []string) (map[string]string, error) {
 	found := map[string]string{}
 	pending := []string{program}
@@ -52,7 +52,7 @@ func sharedLibraries(program string, roots []string) (map[string]string, error) 
 	return found, nil
 }
 
-// importedFiles returns the direct dependencies of an ELF file: its shared libraries and its interpreter. The keys
+// importedFiles returns the shared libraries and the interpreter on which an ELF file depends directly. The keys
 // are paths in the image, and the values are paths on this machine.
 func importedFiles(path string, roots []string) (map[string]string, error) {
 	file, err := elf.Open(path)

@@ -22,19 +22,18 @@ type Registry struct {
 	Transport http.RoundTripper
 	// Secure is true if connections to the registry must use TLS. If it is false, plain HTTP is permitted, too.
 	Secure bool
-	// layers maps the digest of each pushed layer to an image whose repository contains the layer. It is nil if the
-	// Registry does not mount layers.
+	// layers maps the digest of each pushed layer to an image with the layer. It is nil without [Registry.WithMounts].
 	layers map[v1.Hash]name.Reference
 }
 
-// WithMounts returns a Registry that records the layers that it pushes. If a layer was already pushed to another
+// WithMounts returns a Registry that uploads each layer only once. If a layer was already pushed to another
 // repository, Push mounts the layer from there instead of uploading it again.
 func (r Registry) WithMounts() Registry {
 	r.layers = map[v1.Hash]name.Reference{}
 	return r
 }
 
-// Push uploads the image unless the registry already has the same image under that name, and reports whether it did.
+// Push uploads an image. It returns false if the registry already has the same image under that name.
 func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (pushed bool, err error) {
 	reference, err := r.reference(imageName)
 	if err != nil {
@@ -67,8 +66,8 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount returns a copy of the image whose layers are mounted from another repository if they were already pushed
-// there, so that Push uploads each layer only once. Without [Registry.WithMounts], it returns the image unchanged.
+// mount returns a copy of the image for a push. Layers that were already pushed to another repository are mounted
+// from there instead of uploaded again. Without [Registry.WithMounts], mount returns the image unchanged.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {

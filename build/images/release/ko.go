@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// Ko configures how the tool ko builds images of this project's programs.
+// Ko configures the builds of this project's container images with the tool ko.
 type Ko struct {
-	// Command returns a command line that runs ko with args in the directory dir. It must be able to reach the registry.
+	// Command returns a command line that runs ko with args in the directory dir. Ko must reach the registry.
 	Command func(dir string, args ...string) []string
 	// Env is the environment of ko.
 	Env []string
@@ -37,7 +37,7 @@ func GoRunKo(dir string, args ...string) []string {
 	return append([]string{"env", "--chdir=" + dir, "go", "run", "github.com/google/ko@" + KoVersion}, args...)
 }
 
-// Target describes the image that ko builds: its repository, tags, base image and labels.
+// Target is the repository, base image, tags and labels of an image that ko builds.
 type Target struct {
 	Repository, Base string
 	Tags             []string

@@ -25,7 +25,7 @@ type Publisher struct {
 	Ko Ko
 	// Layers is the directory where the layers of the base images are cached.
 	Layers string
-	// Out is the writer for the names of the pushed images.
+	// Out receives the names of the pushed images, one name per line.
 	Out io.Writer
 }
 
@@ -49,7 +49,7 @@ func (p Publisher) Publish(ctx context.Context) error {
 	return nil
 }
 
-// userLabels returns an image's labels for users, such as its license, with the keys of the OCI image specification.
+// userLabels returns the OCI labels of a program's image for its users, such as the version and the license.
 func (p Publisher) userLabels(program Program) map[string]string {
 	const key = "org.opencontainers.image."
 	labels := map[string]string{

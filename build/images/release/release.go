@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Program describes a program of this project that gets an image.
+// Program describes a program of this project and its container image.
 type Program struct {
 	Name string
 	// Module is the directory of the program's Go module, relative to the repository's root.
@@ -23,8 +23,8 @@ type Program struct {
 	Package string
 	// Links maps the paths of symbolic links in the image to their targets. The program itself is at /ko-app/NAME.
 	Links map[string]string
-	// Data is true if the image contains data files, which `make kodata` writes to the directory kodata next to the
-	// program. In the image they are in DataDir.
+	// Data is true if the image contains data files. `make kodata` writes them to the directory kodata next to the
+	// program, and ko copies them to DataDir in the image.
 	Data bool
 }
 
@@ -35,8 +35,8 @@ const DataDir = "/var/run/ko"
 func Programs() []Program {
 	return []Program{
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
-			// Init containers of function pods call cp, a link to the program itself, to copy the program into a volume.
-			// Other pods mount the image.
+			// Some function pods copy the program into a volume with an init container, which calls cp. The program contains
+			// an implementation of cp. Other pods mount the image.
 			"/bin/cp": "/ko-app/wrapper-server",
 			// The pod templates of different Porch versions copy the program from different directories.
 			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",
@@ -86,7 +86,7 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the base image of the program's image: the user and the symbolic links, without the program.
+// Base describes the image to which ko adds the program. It contains the program's user and its symbolic links.
 func (p Program) Base() image.Spec {
 	files := []image.File{
 		{Path: "/tmp", Mode: 0o777, Dir: true},

@@ -33,8 +33,8 @@ const (
 	maxResponseBytes = 32 << 20
 )
 
-// Resolver resolves images for callers in the same process, without a network port. Its errors have a class of
-// package fault, such as Unavailable. Callers share responses and must not modify them.
+// Resolver resolves image references to digests for callers in the same process. Its errors have a class of package
+// fault, such as Unavailable. Callers share responses and must not modify them.
 type Resolver struct {
 	*resolver.Resolver
 	tasks    []serve.Task
@@ -126,7 +126,7 @@ func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	return &Resolver{Resolver: core, tasks: tasks, registry: client}, nil
 }
 
-// authFiles returns the paths of docker configuration files, in the order in which they are searched for a registry.
+// authFiles returns the paths of docker configuration files, the file with the highest priority first.
 func (c *Config) authFiles() []string {
 	var files []string
 	if c.AuthSecretPath != "" {

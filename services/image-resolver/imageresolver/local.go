@@ -30,11 +30,11 @@ type Local struct {
 	pending map[string][]imagestore.Name // names of images that are not in the store yet, by digest
 }
 
-// maxPending is the maximum number of digests in Local.pending, and of image names for each digest.
+// maxPending is the maximum number of digests of images that are not stored yet, and of names for each digest.
 const maxPending = 1000
 
-// OpenLocal opens a store as [OpenStore] does. If r is nil, the store is offline: it resolves image names to the
-// digests that were stored when the names were last resolved. The prefix is prepended to names without a slash.
+// OpenLocal opens a store of images on disk, like [OpenStore]. If r is nil, the store is offline. It then resolves
+// image names to the digests to which they were last resolved. The prefix is prepended to names without a slash.
 func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
 	l := &Local{resolver: r, log: log, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
 	var err error
@@ -101,7 +101,7 @@ func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// Open is like [Store.Open], but also stores the image names that ResolveImage has resolved to this digest.
+// Open is like [Store.Open], but also stores the image's names, so that it can be used offline.
 func (l *Local) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -174,8 +174,8 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 	}, nil
 }
 
-// leadsTo reports whether a stored image name matches the requested name: by digest if name contains a digest, and
-// otherwise by repository and tag.
+// leadsTo reports whether a stored image is the requested image. If the request contains a digest, the digests must
+// be equal, and otherwise the repositories and tags.
 func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	if name.Digest != "" {
 		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest
@@ -188,8 +188,8 @@ func (l *Local) missingImage(image string) error {
 		image, l.dir)
 }
 
-// Pull resolves an image name, pulls the image into the store, and returns the resolved name. If the constraint is
-// not empty, Pull chooses a tag that satisfies it. Pull calls the function phase with texts about its progress.
+// Pull pulls an image into the store and returns its resolved name. If the constraint is not empty, Pull chooses a
+// tag that satisfies it. Pull calls the function phase with texts about its progress.
 func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(string)) (reference string, err error) {
 	resolved, err := l.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: constraint})
 	if err != nil {

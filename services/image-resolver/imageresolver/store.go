@@ -11,7 +11,7 @@ import (
 type (
 	// StoreConfig configures a store of images. [OpenStore] and [OpenLocal] set its fields Group, Source and Log.
 	StoreConfig = imagestore.Config
-	// Store contains the root file systems of images on disk, by the digest of the image.
+	// Store contains the root file systems of images on disk, for programs that run images without pods.
 	Store = imagestore.Store
 	// StoredImage is an image in a store.
 	StoredImage = imagestore.Record
@@ -19,8 +19,8 @@ type (
 	ImageName = imagestore.Name
 )
 
-// OpenStore opens a store of images on disk. It pulls them with the credentials, certificates and mirrors of r. The
-// Unix group with the ID group may read them. Zero means no group. Close the store before the tasks of r stop.
+// OpenStore opens a store of images on disk. The store pulls images with the credentials, certificates and mirrors
+// of r. The Unix group with the ID group, unless zero, may read them. Close the store before the tasks of r stop.
 func OpenStore(cfg StoreConfig, r *Resolver, group int, log *slog.Logger) (*Store, error) {
 	cfg.Source = imagestore.Registries{Client: r.registry}
 	cfg.Group = group

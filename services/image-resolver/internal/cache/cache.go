@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache stores values that are fetched from a slow source, up to a limit of bytes. Callers that need the
+// Package cache stores values from a slow source, such as a registry, up to a limit of bytes. Callers that need the
 // same missing value share a single fetch. Entries in use are refreshed before they expire.
 package cache
 
@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// retryWhenFull is the retry hint for a caller whose fetch was rejected because MaxFetches fetches were running.
+	// retryWhenFull is the suggested delay before a retry if MaxFetches fetches were running.
 	retryWhenFull = time.Second
-	// keepInterval is the interval between two searches for entries that need a refresh. The refreshes that a search
-	// finds are spread over the interval, so that they do not reach the source all at once.
+	// keepInterval is the interval between two searches for entries that need a refresh. The refreshes are spread over
+	// the interval, so that they do not reach the source all at once.
 	keepInterval = time.Minute
 )
 
@@ -32,9 +32,9 @@ type Config[K comparable, V any] struct {
 	// Fetch gets the value of a key from the source. Its errors must have classes of package fault, because the class
 	// determines whether the cache may return a stale value instead.
 	Fetch func(ctx context.Context, key K) (V, error)
-	// Lifetime returns the lifetime of the entry of a key.
+	// Lifetime returns the time for which the cached value of a key may be used.
 	Lifetime func(K) Lifetime
-	// MaxBytes limits the sum of the entries' sizes, as counted by Size.
+	// MaxBytes limits the memory of all entries, in bytes as counted by Size.
 	MaxBytes int64
 	// Size returns the memory that a key and its value need, in bytes.
 	Size func(K, V) int64
@@ -46,11 +46,11 @@ type Config[K comparable, V any] struct {
 	// StaleWait is the maximum time that a caller waits for a fetch if the cache contains a stale value. After this
 	// time, the caller gets the stale value.
 	StaleWait time.Duration
-	// KeepFor is the time after the last use of an entry during which the cache refreshes the entry in the background,
-	// so that its next caller does not wait for the source. If it is zero, an entry is refreshed only when it is used.
+	// KeepFor is the time for which an entry is refreshed in the background after its last use. Callers then need not
+	// wait for the source. If KeepFor is zero, an entry is refreshed only when it is used.
 	KeepFor time.Duration
-	// MaxKept is the maximum number of entries that are refreshed in the background because of KeepFor. The most
-	// recently used entries have priority.
+	// MaxKept is the maximum number of entries that are refreshed in the background. The most recently used entries
+	// have priority.
 	MaxKept int
 }
 
@@ -63,10 +63,10 @@ type Answer[V any] struct {
 	Source Source
 }
 
-// Source says where the cache found an answer. Metrics use it as a label.
+// Source is the origin of an answer of the cache. Metrics use it as a label.
 type Source string
 
-// Values of Source, for an answer of the cache.
+// Possible origins of an answer of the cache.
 const (
 	Hit     Source = "hit"     // found in an entry
 	Refresh Source = "renewal" // found in an entry that a background fetch now refreshes
@@ -84,7 +84,7 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
-	// generation is the number of calls of ForgetFailures. The failure of a fetch that began before the latest call is
+	// generation is the number of calls of ForgetFailures. Failures of fetches that began in an earlier generation are
 	// ignored.
 	generation int
 }
@@ -120,9 +120,9 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// Get returns the value of key. Without a usable entry, it waits for a fetch. With a stale entry, it waits at most
-// for StaleWait. If the fetch fails, Get returns its error. The class is fault.Exhausted if MaxFetches other
-// fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
+// Get returns the value of key, and fetches it if necessary. If the cache contains a stale value, Get waits for the
+// fetch at most for StaleWait. If the fetch fails, Get returns its error. The class is fault.Exhausted if
+// MaxFetches other fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
 //
 // Get returns shortly before the deadline of ctx. Without a value, it then returns the error that the fetch last
 // recorded by [Progress], or else the error of ctx.
@@ -200,8 +200,8 @@ func (c *Cache[K, V]) ForgetFailures() {
 	c.generation++
 }
 
-// entryOf returns the entry of a key, or a zero entry if there is none. If the entry's failure was forgotten by
-// ForgetFailures, entryOf returns a copy without the failure. c must be locked.
+// entryOf returns the entry of a key, without a failure from before the last call of ForgetFailures. If there is no
+// entry, it returns a zero entry. c must be locked.
 func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	e, ok := c.entries.Peek(key)
 	switch {
@@ -213,7 +213,7 @@ func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	return e
 }
 
-// useEntry records that a key's entry is used now, and returns the same entry as entryOf. c must be locked.
+// useEntry returns the entry of a key like entryOf, and records that it is used now. c must be locked.
 func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	if e, ok := c.entries.Get(key); ok {
 		e.usedAt = time.Now()
@@ -221,7 +221,7 @@ func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	return c.entryOf(key)
 }
 
-// storeResult stores the value or the error of a fetch. Generation is the number of calls of ForgetFailures before
+// storeResult stores the value or the error of a fetch. The parameter generation is c.generation at the start of
 // the fetch. c must be locked.
 func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
 	now := time.Now()
@@ -282,8 +282,8 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	close(f.done)
 }
 
-// explainError returns the error of a failed fetch with its causes: the error that the fetch last recorded (see
-// [Progress]), and the reason of its cancellation, if it was cancelled.
+// explainError adds the causes of a failed fetch to its error. They are the error that the fetch last recorded by
+// [Progress], and the reason of its cancellation.
 func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -298,9 +298,8 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	return err
 }
 
-// awaitFetch waits for the fetch f until shortly before the deadline of ctx. If stale is not nil, awaitFetch
-// returns this stale entry when the fetch takes longer than StaleWait, when the deadline is near, or when the
-// source is unavailable.
+// awaitFetch waits for the fetch f until shortly before the deadline of ctx. It returns the stale entry, if any,
+// when the fetch takes longer than StaleWait or until the deadline, or when the source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
@@ -360,8 +359,8 @@ func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	}
 }
 
-// dueKeys returns the keys of the entries to refresh: among the MaxKept most recently used entries, the entries
-// older than half of their TTL.
+// dueKeys returns the keys of the entries to refresh in the background. They are among the MaxKept most recently
+// used entries, and older than half of their TTL.
 func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -381,16 +380,16 @@ func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 // progressKey is the context key under which [Progress] finds the running fetch.
 type progressKey struct{}
 
-// Progress records err as the reason why the fetch with the context ctx is not complete yet. Fetch functions call
-// it before they retry. A caller whose deadline passes before the fetch is complete gets err.
+// Progress records the error that delays the fetch with the context ctx. Fetch functions call it before they retry.
+// A caller whose deadline passes before the fetch is complete gets this error.
 func Progress(ctx context.Context, err error) {
 	if progress, ok := ctx.Value(progressKey{}).(*atomic.Pointer[error]); ok {
 		progress.Store(&err)
 	}
 }
 
-// timeoutError returns the error for a caller whose context was done before the fetch f was complete. Err is the
-// error of that context.
+// timeoutError returns the error for a caller that waited for the fetch f until its own context was done. The
+// parameter err is the error of this context.
 func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// outageMemory is the time for which the cache still considers a source unavailable although it may fetch again.
-	// Meanwhile, callers get stale entries immediately instead of waiting for a source that hangs.
+	// outageMemory is the time for which an outage of a source is assumed to continue after the cache may fetch again.
+	// Callers then get stale entries at once instead of waiting for a source that hangs.
 	outageMemory = time.Minute
-	// maxRetryAfter is the maximum retry hint that the cache accepts from a source whose entries never expire. For
-	// other entries, the maximum is the TTL.
+	// maxRetryAfter limits the retry hint of a source for entries that never expire. For other entries, the limit is
+	// the TTL.
 	maxRetryAfter = 5 * time.Minute
-	// failureBytes is the assumed memory of a cached failure in addition to the text of its error.
+	// failureBytes is the assumed memory of a cached failure without the text of its error, in bytes.
 	failureBytes = 512
 )
 
-// Lifetime limits the use of an entry of the cache.
+// Lifetime determines the time for which the cache may use an entry.
 type Lifetime struct {
 	// TTL is the age up to which an entry is returned without waiting for the source. An entry older than half of the
 	// TTL is refreshed in the background when it is used. Zero means that the entry never expires.
@@ -28,7 +28,7 @@ type Lifetime struct {
 	// Stale is the age up to which an expired entry is still returned if the source is unavailable or slower than
 	// Config.StaleWait.
 	Stale time.Duration
-	// Failure is the lifetime of a cached failure: callers get the same error until a new fetch is permitted.
+	// Failure is the lifetime of a cached failure. Until it expires, callers get the same error without a new fetch.
 	Failure time.Duration
 }
 
@@ -46,7 +46,7 @@ type entry[V any] struct {
 	generation int
 }
 
-// state determines how the cache may use an entry.
+// state determines the use of an entry at a given time.
 type state int
 
 const (
@@ -80,8 +80,8 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	}
 }
 
-// isOutage reports whether a failure is caused by the source and not by the key: the source is unreachable, limits
-// its requests, or had too little time.
+// isOutage reports whether a failure is caused by the source instead of the key. The source then is unreachable,
+// limits its requests, or had too little time.
 func isOutage(err error) bool {
 	switch fault.Of(err) {
 	case fault.Unavailable, fault.Exhausted, fault.DeadlineExceeded, fault.Canceled:
@@ -95,8 +95,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// recordFailure caches the error of a failed fetch for life.Failure, or for the retry hint of the source if that is
-// longer. The TTL limits the retry hint.
+// recordFailure caches the error of a failed fetch for life.Failure, or for the source's retry hint if that is
+// longer. The retry hint is limited to the TTL.
 func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {
@@ -106,8 +106,8 @@ func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	e.retryAt = now.Add(hold)
 }
 
-// inUse reports whether the cache refreshes the entry in the background: the last use was less than keepFor ago,
-// the value expires, and the source has not rejected the key.
+// inUse reports whether the cache should refresh the entry in the background. Its last use must be less than
+// keepFor ago, its value must expire, and the source must not have rejected the key.
 func (e *entry[V]) inUse(life Lifetime, keepFor time.Duration, now time.Time) bool {
 	return life.TTL > 0 && e.known && (e.failure == nil || isOutage(e.failure)) && now.Sub(e.usedAt) < keepFor
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials finds credentials for registries in docker configuration files, in the same way as docker: in
-// the files themselves or by their credential helpers.
+// Package credentials finds the credentials for image registries as docker does. They are in docker configuration
+// files, or come from the credential helpers that these files name.
 package credentials
 
 import (
@@ -65,7 +65,7 @@ type file struct {
 	config  *dockerConfig
 }
 
-// New reads the docker configuration files. A file may be missing. It is an error if a file has another format.
+// New reads the docker configuration files. Missing files are ignored, but a file with another format is an error.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, helpers: newHelpers()}
 	for _, path := range cfg.Files {

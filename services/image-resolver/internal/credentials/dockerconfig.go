@@ -73,7 +73,7 @@ func joinPath(host, path string) string {
 	return host + "/" + path
 }
 
-// scopesOf returns a configuration file's keys for a repository, the most specific first: host/a/b, host/a, host.
+// scopesOf returns the keys of a repository in a configuration file, the most specific key (host/a/b) first.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = imagename.CanonicalRegistry(host)
@@ -86,7 +86,7 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns the credential helper for a repository and the server name to query it for. The result
+// findCredentials returns the credential helper for a repository, and the server name in its query. The result
 // inline contains the credentials in the file itself, for use if the helper has none. Any result may be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)

@@ -29,7 +29,7 @@ import (
 const (
 	// helperTimeout bounds the duration of a run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace is the time for which we still read the output of a killed helper, which its children may keep open.
+	// helperGrace bounds the time to read the output of a killed helper, which its children may keep open.
 	helperGrace = time.Second
 	// tokenUser is the user name in a helper's answer if the secret is an identity token instead of a password.
 	tokenUser = "<token>"

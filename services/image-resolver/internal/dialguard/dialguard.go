@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialguard prevents connections from this service to local addresses: addresses of this machine,
-// link-local addresses, and addresses of cloud metadata services. Otherwise, callers could reach these addresses by
-// image names, and registries could reach them by redirects. Private addresses do not count as local, because
-// registries in clusters use them, but a [Restriction] can also forbid private addresses.
+// Package dialguard prevents connections from this service to local addresses. These are addresses of this machine,
+// link-local addresses, and addresses of cloud metadata services. Otherwise, callers could reach them by image
+// names, and registries could reach them by redirects. Private addresses do not count as local, because registries
+// in clusters use them, but a [Restriction] can also forbid private addresses.
 package dialguard
 
 import (
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Error reports a request that [Check] rejected because of its address.
+// Error is the error of [Check] for a connection to a forbidden address.
 type Error struct {
 	// Host is the host of the request, as a name or an IP address.
 	Host string
@@ -125,7 +125,7 @@ func IsPrivate(host string) bool {
 	return ok && isPrivate(addr)
 }
 
-// isWithin reports whether an address, or the IPv4 address that an IPv6 address contains, has a prefix in list.
+// isWithin reports whether an address has a prefix in list. An IPv4 address inside an IPv6 address counts, too.
 func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	addr = addr.WithZone("").Unmap() // prefixes contain no address with a zone
 	if slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) }) {
@@ -162,8 +162,8 @@ func parseAddress(host string) (netip.Addr, bool) {
 	return parseNumbers(name)
 }
 
-// normalizeHost returns a host in the form that package http sends to DNS and proxies: in lower case, with ASCII
-// letters and digits instead of other Unicode forms, such as full-width letters.
+// normalizeHost returns a host in lower case and in ASCII, as package http sends it to DNS and proxies. It replaces
+// other Unicode forms, such as full-width letters.
 func normalizeHost(host string) string {
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 		host = ascii

@@ -20,8 +20,8 @@ import (
 // downloads is the maximum number of attempts to download a layer.
 const downloads = 3
 
-// downloadLayer returns an open file with the verified content of a layer, positioned at the beginning. The file
-// has already been removed from its directory, so that closing it frees its disk space.
+// downloadLayer downloads a layer and returns an open file with its verified content, positioned at the beginning.
+// The file was removed from its directory, so that closing it frees its disk space.
 func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, error) {
 	if _, err := keyOf(layer.Digest); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 var errClosed = errors.New("the image store is closed")
 
-// flights contains the running pulls of this process by image, which all callers share. The zero value is usable.
+// flights contains the running pulls by image. Callers of the same image share a pull. The zero value is usable.
 type flights struct {
 	mu     sync.Mutex
 	byKey  map[string]*flight
@@ -20,11 +20,11 @@ type flights struct {
 	wait   sync.WaitGroup
 }
 
-// linger is the time for which a pull continues after its last caller has left. So callers whose timeout is shorter
-// than the pull can retry until the image is stored.
+// linger is the time for which a pull continues after its last caller has left. Callers whose timeout is shorter
+// than the pull can thus retry until the image is stored.
 const linger = 5 * time.Minute
 
-// pullFunc pulls an image. It reports its progress to p, from which all waiting callers read it.
+// pullFunc pulls an image, and reports its progress to p for all waiting callers.
 type pullFunc func(ctx context.Context, p *flight) error
 
 // flight is a running pull of an image. All callers that need the image share it.
@@ -41,7 +41,7 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join starts an image's pull if necessary, and waits for it. It calls the function phase after each progress.
+// join waits for the pull of an image, and starts the pull if none is running. It calls phase after each progress.
 func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {
@@ -100,8 +100,8 @@ func (f *flights) startPull(ctx context.Context, key string, pull pullFunc) *fli
 	return p
 }
 
-// removeWaiter must be called when a caller stops waiting for a pull. After the last caller has left, the pull is
-// cancelled: immediately if its download has not begun, and otherwise after five minutes.
+// removeWaiter records that a caller no longer waits for a pull. After the last caller has left, the pull is
+// cancelled at once if its download has not begun, and otherwise after five minutes.
 func (f *flights) removeWaiter(key string, p *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

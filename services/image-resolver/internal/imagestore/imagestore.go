@@ -48,8 +48,8 @@ type Source interface {
 	// Image returns the manifest of an image, and its layer digests, working directory and user from its
 	// configuration. Implementations must verify the digests of the manifest and the configuration.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
-	// Layer calls the function read with the content of a layer. If read fails, and another registry, such as a
-	// mirror, has the layer, Layer calls read again with the content from its beginning.
+	// Layer calls the function read with the content of a layer. If read fails, Layer may call it again with the
+	// content from another registry, such as a mirror, from the beginning.
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
 
@@ -75,7 +75,7 @@ type Store struct {
 	root    *os.Root
 	flights flights
 	pulls   *pullSlots
-	// whenFull is the function that was registered by [Store.WhenFull]. It is nil if no function was registered.
+	// whenFull releases images that are only kept open for later use. It is nil unless [Store.WhenFull] was called.
 	whenFull atomic.Pointer[func()]
 }
 
@@ -128,7 +128,7 @@ func (s *Store) admitGroup() error {
 	return nil
 }
 
-// checkReachable returns an error unless every user can enter all directories above dir: sandboxes do not run as root.
+// checkReachable returns an error if sandboxes, which do not run as root, cannot enter a directory above dir.
 func checkReachable(dir string) error {
 	dir, err := filepath.Abs(dir)
 	for err == nil && dir != "/" {

@@ -62,8 +62,8 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit returns an error if a new image of at least the given size does not fit the store in addition to the
-// images in use. It is called before the download, which would otherwise be in vain.
+// mayFit returns an error if a new image of at least the given size cannot fit the store next to the images in use.
+// The check before a download prevents a download in vain.
 func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		images, err := s.List()
@@ -82,8 +82,8 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing calls the function fits. If fits returns false, tryAfterFreeing calls it again after the function
-// from [Store.WhenFull], which releases images that are only kept open for later use.
+// tryAfterFreeing calls the function fits. If fits returns false, tryAfterFreeing releases images that are only
+// kept open for later use (see [Store.WhenFull]), and calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -117,8 +117,8 @@ func bytesOf(images []Record) (total int64) {
 	return total
 }
 
-// describeSize returns the number n of downloaded bytes as a text for an error message. If n exceeds the expected
-// size, the text is only "more than" this size, because a download stops at the first excess byte.
+// describeSize formats the number n of downloaded bytes for an error message. If n exceeds the expected size, the
+// text is "more than" this size, because a download stops at the first excess byte.
 func describeSize(n, expected int64) string {
 	if n > expected {
 		return "more than " + strconv.FormatInt(expected, 10)

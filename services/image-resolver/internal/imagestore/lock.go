@@ -22,10 +22,10 @@ const (
 	exclusive = syscall.LOCK_EX
 )
 
-// errBusy is the error of tryLock if another process, or another goroutine of this process, holds the lock.
+// errBusy is the error of tryLock if another process, or another goroutine, holds the lock.
 var errBusy = errors.New("it is locked")
 
-// lock waits for a shared or exclusive lock. It returns the lock file. Callers close it to release the lock.
+// lock waits for a shared or exclusive lock and returns the lock file. Callers close the file to release the lock.
 func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, error) {
 	backoff := retry.Backoff{First: time.Millisecond, Max: 100 * time.Millisecond}
 	for {
@@ -57,7 +57,7 @@ func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	}
 }
 
-// isSameFile reports whether the path name still refers to the open file, because other processes remove lock files.
+// isSameFile reports whether name is still the path of the open file. Other processes may remove lock files.
 func (s *Store) isSameFile(file *os.File, name string) bool {
 	locked, err := file.Stat()
 	if err != nil {

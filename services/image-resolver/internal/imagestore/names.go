@@ -36,8 +36,8 @@ type Name struct {
 const (
 	// maxNames is the maximum number of names in a store. If there are more, the oldest names are removed.
 	maxNames = 500
-	// maxNameBytes is the maximum size of a stored name, in bytes. It includes the command and environment of the
-	// image, whose length the image chooses.
+	// maxNameBytes is the maximum size of a stored name with the image's command and environment, in bytes. The image
+	// determines their length, so it must be limited.
 	maxNameBytes = 128 << 10
 )
 

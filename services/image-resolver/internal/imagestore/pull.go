@@ -45,13 +45,13 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
-// pullSlots limits the number of concurrent pulls, because the store does not yet count their disk space. The limit
-// for each registry is lower than the total limit, so that a single slow registry cannot block all pulls.
+// pullSlots limits the number of concurrent pulls, because the store counts the disk space of an image only after
+// its pull. The limit for each registry is lower, so that a single slow registry cannot block all pulls.
 type pullSlots struct {
 	all *semaphore.Weighted
 
 	mu sync.Mutex
-	// byRegistry contains a semaphore for each registry of a pulled image.
+	// byRegistry contains a semaphore for each registry, which limits the pulls from this registry.
 	byRegistry map[string]*semaphore.Weighted
 }
 
@@ -219,8 +219,8 @@ func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tre
 	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // containers expect that it exists
 }
 
-// missingHosts returns lines for /etc/hosts that define localhost, unless the content hosts already does. Functions
-// connect to localhost to reach servers that they have started.
+// missingHosts returns the lines for localhost if the content of /etc/hosts lacks them. Functions connect to
+// localhost to reach servers that they have started.
 func missingHosts(hosts string) string {
 	if strings.Contains(hosts, "localhost") {
 		return ""

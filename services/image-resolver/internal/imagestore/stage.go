@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// lockSuffix is the suffix of the lock file of a stage (a temporary directory).
+// lockSuffix is the suffix of the lock file of a temporary directory.
 const lockSuffix = ".lock"
 
 // stage is a temporary directory in the store. New entries are renamed from a stage to their final path, and images
@@ -43,8 +43,8 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a stage (a temporary directory). It removes the lock file last, so that sweepLeftovers later
-// finds any content that could not be removed.
+// discard removes a temporary directory. It removes the lock file last, so that sweepLeftovers later finds any
+// content that could not be removed.
 func (st *stage) discard() {
 	err := st.store.root.RemoveAll(st.dir)
 	if err == nil {
@@ -75,7 +75,7 @@ func (st *stage) newTemporary() (*os.File, error) {
 	return file, st.store.root.Remove(at)
 }
 
-// sweepLeftovers removes temporary directories (stages) of killed processes, and lock files of missing images.
+// sweepLeftovers removes the temporary directories of killed processes, and the lock files of missing images.
 func (s *Store) sweepLeftovers() {
 	s.sweepStages()
 	entries, err := fs.ReadDir(s.root.FS(), locksDir)

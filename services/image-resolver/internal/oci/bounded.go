@@ -12,9 +12,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxEntries is the maximum length of each list in a manifest or configuration: ten times the length in the largest
-// known images. The limit bounds memory, because a decoded document may be a hundred times as large as its text.
-// For example, the text "{}," becomes a whole descriptor.
+// maxEntries is the maximum length of each list in a manifest or configuration. It is ten times the length in the
+// largest known images. The limit bounds memory, because a decoded document may be a hundred times as large as its
+// text. For example, the text "{}," becomes a whole descriptor.
 const maxEntries = 2000
 
 // maxQuoted is the maximum length of the text of a document in an error message, in bytes.
@@ -68,8 +68,8 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// readEntries calls the function read for each field of a JSON object, with the field's key. read must decode the
-// value from in. The object must be valid JSON. JSON null is an empty object.
+// readEntries calls the function read for each field of a JSON object, with the field's key. The function must
+// decode the value from in. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
 	return readElements(raw, '{', func(in *json.Decoder) error {
@@ -85,8 +85,8 @@ func readEntries(raw []byte, read func(key string, in *json.Decoder) error) erro
 	})
 }
 
-// readElements calls the function read for each element of a JSON array or object. The value must be valid JSON,
-// and its first delimiter is begin: '[' for an array, '{' for an object. JSON null has no elements.
+// readElements calls the function read for each element of a JSON array or object. The value must be valid JSON.
+// The parameter begin is '[' to accept arrays or '{' to accept objects. JSON null has no elements.
 func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil

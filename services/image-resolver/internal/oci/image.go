@@ -37,7 +37,7 @@ type Image struct {
 	PullCredentials bool
 }
 
-// Command returns the command line of the image's containers: Entrypoint followed by Cmd.
+// Command returns the command line of the image's containers, Entrypoint followed by Cmd.
 func (i *Image) Command() []string { return slices.Concat(i.Entrypoint, i.Cmd) }
 
 // TopDigest returns the digest to which a tag of the image refers: IndexDigest, or Digest if there is no index.
@@ -119,8 +119,8 @@ func (i *Image) checkTexts() error {
 // toolsPath is the directory in function pods that contains the wrapper server, which runs the function.
 const toolsPath = "/wrapper-server-tools"
 
-// hidingVolume is a volume in an image's configuration that would hide the wrapper server, because container
-// runtimes would mount the volume at, above or below toolsPath. It is empty if the image has no such volume.
+// hidingVolume is a volume of an image that would hide the wrapper server in function pods. Container runtimes
+// would mount it at, above or below toolsPath. It is empty if the image has no such volume.
 type hidingVolume string
 
 // aboveTools matches JSON text that may contain the root directory as a key, possibly written with backslash escapes.
@@ -149,7 +149,7 @@ type RootFS struct {
 	DiffIDs []string
 	// WorkingDir is the working directory of containers. The layers may not contain this directory.
 	WorkingDir string
-	// User is the user of containers: a name or a number, with or without a group after a colon.
+	// User is the user of containers, as a name or a number, with or without a group after a colon.
 	User string
 }
 

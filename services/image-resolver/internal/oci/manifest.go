@@ -185,7 +185,7 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
-// maxUnnamed limits the manifests without a platform that Select returns: each costs requests to the registry.
+// maxUnnamed limits the manifests without a platform that Select returns. Each costs requests to the registry.
 const maxUnnamed = 16
 
 // lowestVariant returns the child of the index that runs on the platform. If there are several, it returns the

@@ -106,8 +106,8 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms from which to choose an image for a request. named is the request's platform, with
-// missing fields from the first platform of p. If named is empty, For returns p.
+// For returns the platforms from which to choose an image for a request. If named, the platform in the request, is
+// empty, it returns p. Otherwise, it returns named, with missing fields from the first platform of p.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p
@@ -115,8 +115,8 @@ func (p Platforms) For(named Platform) Platforms {
 	return Platforms{named.normalize().Or(p[0])}
 }
 
-// Accept reports whether an image runs on a platform of p. named is the platform in the image's configuration. If
-// the configuration names no platform, Accept returns true.
+// Accept reports whether an image runs on a platform of p. The parameter named is the platform in the image's
+// configuration. If named is empty, Accept returns true.
 func (p Platforms) Accept(named Platform) bool {
 	return named.IsZero() || slices.ContainsFunc(p, named.runsOn)
 }

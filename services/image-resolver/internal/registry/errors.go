@@ -41,9 +41,9 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explainError returns an error for users with the text of err, an error of the operation op, but without secrets.
-// It names the registry, contains advice, and has a class of package fault, such as Unavailable. It does not wrap
-// err, because callers could then read the secrets in its text.
+// explainError converts err, an error of the operation op, to an error for users without secrets. The new error
+// names the registry, contains advice, and has a class of package fault, such as Unavailable. It does not wrap err,
+// because callers could then read the secrets in its text.
 func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())
@@ -135,7 +135,7 @@ func quoteError(e *transport.Error) string {
 	return fmt.Sprintf("%s (HTTP %d)", strings.Join(words, "; "), e.StatusCode)
 }
 
-// isDistrust reports whether a TLS connection failed because of a certificate: we rejected the server's
+// isDistrust reports whether a TLS connection failed because of a certificate. Either we rejected the server's
 // certificate, or the server sent a TLS alert, for example about our client certificate.
 func isDistrust(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
@@ -176,7 +176,7 @@ func wrapUnreachable(err error) error {
 	return unreachableError{err}
 }
 
-// pageError is the error for an answer that is a web page for browsers instead of an answer of a registry.
+// pageError is the error for an answer that is a web page for browsers, for example from a proxy.
 type pageError struct{ what, text string }
 
 func (e *pageError) Error() string {

@@ -27,7 +27,7 @@ const (
 	maxRead = 32 << 10
 	// errorReadTimeout bounds the time to read an error answer. After it, we quote the bytes that have arrived.
 	errorReadTimeout = 2 * time.Second
-	// maxSaid is the maximum length of quoted text from an answer without registry errors in JSON, in bytes.
+	// maxSaid limits the text that we quote from an error answer without registry errors in JSON, in bytes.
 	maxSaid = 300
 )
 

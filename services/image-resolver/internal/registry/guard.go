@@ -89,9 +89,9 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether the session may send requests to host, a local address. The settings must list the
-// session's registry, and host must be this registry, or both must be on this machine. So other registries cannot
-// redirect requests to the address of a listed registry.
+// mayReach reports whether the session may send requests to the local address host. The settings must list the
+// session's registry. This registry must be host itself, or both must be on this machine. So other registries
+// cannot redirect requests to the address of a listed registry.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.

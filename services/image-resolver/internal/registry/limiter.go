@@ -14,19 +14,19 @@ import (
 const (
 	// maxUnproven is the maximum number of concurrent fetches from a registry that has not sent a complete answer yet.
 	maxUnproven = 2
-	// maxProven is the maximum number of registries that we remember because they have answered. It is limited because
-	// callers choose the registries.
+	// maxProven is the maximum number of registries that we remember as working. It is limited because callers choose
+	// the registries.
 	maxProven = 256
 	// smallAnswers is the total size of a session's answers, in bytes, above which the session counts against
 	// maxLarge. Most manifests and configurations have a few KiB.
 	smallAnswers = 64 << 10
-	// maxLarge is the maximum number of concurrent sessions with large answers, and maxLargePerRegistry is their
-	// maximum number for each registry. They bound memory: an answer may have 4 MiB, and reading it needs up to 8 MiB.
+	// maxLarge and maxLargePerRegistry limit the concurrent sessions with large answers, in total and for each
+	// registry. They bound memory, because an answer may have 4 MiB, and reading it needs up to 8 MiB.
 	maxLarge            = 4
 	maxLargePerRegistry = 2
 )
 
-// limiter limits the number of concurrent fetches: in total, from each registry, and with large answers. Registries
+// limiter limits concurrent fetches, in total and from each registry, and fetches with large answers. Registries
 // that have not answered yet share a separate limit, half as high, so that they do not delay other fetches.
 type limiter struct {
 	perRegistry             int64

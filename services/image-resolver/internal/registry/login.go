@@ -33,8 +33,8 @@ const (
 // that the registry requires no authentication.
 type challenge struct{ scheme, realm, service, scope string }
 
-// parseChallenge returns the challenge from the WWW-Authenticate headers that the client should answer: the Bearer
-// challenge if there is one, and otherwise the first challenge.
+// parseChallenge returns the authentication that a registry requires in its WWW-Authenticate headers. If there are
+// several challenges, it returns the Bearer challenge if possible, and otherwise the first challenge.
 func parseChallenge(header http.Header) (chosen challenge) {
 	var all []challenge
 	for _, part := range splitHeader(header.Values("WWW-Authenticate"), ',') {
@@ -68,9 +68,9 @@ func parseChallenge(header http.Header) (chosen challenge) {
 	return chosen
 }
 
-// login finds out whether the registry uses TLS and which authentication it requires. It also fetches a token if
-// the registry has a token server. If the settings list the registry as insecure, login tries TLS and then plain
-// HTTP. It does not try plain HTTP after it received an untrusted certificate.
+// login determines the protocol of the registry, HTTPS or HTTP, and the authentication that it requires. It also
+// fetches a token if the registry has a token server. If the settings list the registry as insecure, login tries
+// TLS and then plain HTTP. It does not try plain HTTP after it received an untrusted certificate.
 func (s *Session) login(ctx context.Context) error {
 	required, err := s.pingRegistry(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.isInsecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
@@ -104,8 +104,8 @@ func (s *Session) pingRegistry(ctx context.Context, scheme string) (challenge, e
 	return parseChallenge(resp.Header), nil
 }
 
-// answerChallenge sets the Authorization header for later requests to host, according to the challenge that host
-// requires. Only the registry itself receives credentials. Other hosts, to which the registry redirects, do not.
+// answerChallenge sets the Authorization header that host requires for later requests. Only the registry itself
+// receives credentials. Other hosts, to which the registry redirects, do not.
 func (s *Session) answerChallenge(ctx context.Context, host string, required challenge) error {
 	auth := s.cred.Auth
 	if host != s.guard.host {

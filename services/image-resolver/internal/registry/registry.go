@@ -94,9 +94,9 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// With calls the function use with a session for a repository, such as "docker.io/library/busybox", first at each
-// mirror and finally at the registry, until a call succeeds. Errors have a class of package fault: Precondition if
-// the registry rejected a request, Unavailable if no registry can be reached, or the class of the function's error.
+// With calls the function use with a session for a repository, such as "docker.io/library/busybox". It tries the
+// mirrors first and the registry last, until a call succeeds. Errors of the function keep their class. Other errors
+// are of class fault.Precondition if the registry rejected a request, and fault.Unavailable if none can be reached.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
 	sources := c.sourcesOf(repository)
@@ -141,7 +141,7 @@ func withMirrors(err error, missed []string) error {
 	return fault.New(fault.Of(err), "%s; after that: %w", strings.Join(missed, "; "), err)
 }
 
-// canonicalPrefix returns the canonical spelling of a registry or repository prefix, by which mirrors are found.
+// canonicalPrefix returns the canonical spelling of a registry or repository prefix, to look up its mirrors.
 func canonicalPrefix(prefix string) string {
 	if !strings.Contains(prefix, "/") {
 		return imagename.CanonicalRegistry(prefix)
@@ -150,7 +150,7 @@ func canonicalPrefix(prefix string) string {
 }
 
 // sourcesOf returns the names of a repository at its mirrors and finally its own name, in the order to try them.
-// The mirror with the longest matching prefix is first.
+// Mirrors with a longer matching prefix are first.
 func (c *Client) sourcesOf(repository string) []string {
 	var all []string
 	for end := len(repository); end > 0; end = strings.LastIndexByte(repository[:end], '/') {
@@ -161,8 +161,8 @@ func (c *Client) sourcesOf(repository string) []string {
 	return append(all, repository)
 }
 
-// useSource calls the function use with a session for a single source (a mirror or the registry itself). A mirror
-// may use half of the remaining time, so that time is left for the next source.
+// useSource calls the function use with a session at a single mirror or at the registry itself. A mirror may use
+// half of the remaining time, so that time is left for the next source.
 func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {

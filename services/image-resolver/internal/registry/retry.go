@@ -127,8 +127,8 @@ type streamError struct {
 
 func (e streamError) Error() string { return "stream reset" }
 
-// http2Ends are parts of the messages of errors that package http returns when the server closes an HTTP/2
-// connection. Package http provides no other way to recognize these errors.
+// http2Ends are parts of the error messages of package http after a server has closed an HTTP/2 connection. Package
+// http provides no other way to recognize these errors.
 var http2Ends = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
 
 // isReset reports whether the server closed the HTTP/2 stream or connection, as restarting and overloaded servers

@@ -34,7 +34,7 @@ type Config struct {
 	// Directory contains the certificates for all registries without an entry in Directories. If it is empty, only the
 	// certificate authorities of the system are trusted.
 	Directory string
-	// Directories contains directories for single registries, by host or host:port, which replace Directory for them.
+	// Directories contains the directories of single registries, by host or host:port, instead of Directory.
 	Directories map[string]string
 	Log         *slog.Logger
 	// Changed is called after each change of the certificates, so that the caller can retry requests that had failed.
@@ -177,7 +177,7 @@ func (d *directory) readFiles() (map[string][]byte, error) {
 	return content, nil
 }
 
-// loadConfig returns TLS settings with the certificate files in content, a map from file names to contents.
+// loadConfig returns TLS settings with the certificates in content, which maps file names to file contents.
 func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// key identifies a cached answer of a registry: the image with the tag or digest for one of the platforms, or the
-// list of the repository's tags if both tag and digest are empty.
+// key identifies a cached answer of a registry about a repository. With a tag or digest, the answer is an image for
+// one of the platforms. If both are empty, the answer is the list of the repository's tags.
 type key struct {
 	repository, tag, digest string
 	platforms               string
@@ -105,7 +105,7 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return old.image, nil
 		}
-		// If the registry rejected HEAD, we send GET, because only the answer to GET contains the reason.
+		// The error is no rejection. After a rejection, we send GET, because only its answer contains the reason.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -122,8 +122,8 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 	return image, nil
 }
 
-// readImage gets the manifest for reference, a tag or digest, and the image's configuration. If the manifest is an
-// index, readImage chooses the image for a wanted platform.
+// readImage reads the image with the given tag or digest from the registry. If an index lists several images,
+// readImage chooses the image for a wanted platform.
 func (f fetch) readImage(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
 	top, err := s.Manifest(ctx, reference)
 	if err != nil {
@@ -151,8 +151,8 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 const maxDepth = 3
 
 // chooseMember returns the image of the manifest m. If m is an index, it returns the image for a wanted platform,
-// which the index or else the image's configuration must name. The parameter named is the platform of m in its parent
-// index. It is nil if there is no parent index, or if the parent index names no platform.
+// named by the index or by the image's configuration. The parameter named is the platform of m in its parent index.
+// It is nil if there is no parent index, or if the parent index names no platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {

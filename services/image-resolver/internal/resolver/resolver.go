@@ -31,7 +31,7 @@ import (
 type Config struct {
 	// DefaultPrefix is prepended to image names without a slash.
 	DefaultPrefix string
-	// Platforms are the candidates for the image's platform if a request names no platform.
+	// Platforms are the platforms to choose from if a request names none, in order of preference.
 	Platforms oci.Platforms
 	Registry  *registry.Client
 	// MaxBytes bounds the cache.
@@ -49,8 +49,8 @@ const (
 	maxFetches = 10_000
 	// staleWait is the time to wait for a registry before an expired answer from the cache is used instead.
 	staleWait = 2 * time.Second
-	// keepFor is the time for which a tag is refreshed in the background after its last request, so that a function
-	// that starts within this time need not wait for the registry.
+	// keepFor is the time for which a tag is refreshed in the background after its last request. A function that
+	// starts within this time need not wait for the registry.
 	keepFor = time.Hour
 	// maxKept is the maximum number of tags and lists of tags that are refreshed in the background. Each of them costs
 	// a small request to its registry every few minutes.
@@ -130,10 +130,10 @@ func (r *Resolver) resolve(
 	return newResponse(name, found), nil
 }
 
-// SelectImage returns the name of the requested image. The prefix is prepended to image names without a slash. If the
-// request has a tag constraint, the name has a tag that satisfies the constraint instead of its own tag and digest.
-// The function list returns the tags of a repository. If none of them satisfies the constraint, unsatisfied returns
-// the error.
+// SelectImage returns the name of the requested image. The prefix is prepended to image names without a slash. If
+// the request has a tag constraint, a tag that satisfies it replaces the name's own tag and digest. The function
+// list returns the tags of a repository. If no tag satisfies the constraint, the error is the result of
+// unsatisfied.
 func SelectImage(
 	req *imageresolverv1.ResolveImageRequest, prefix string, list func(repository string) ([]string, error),
 	unsatisfied func(repository, constraint string, tags []string) error,
@@ -210,8 +210,8 @@ func (r *Resolver) allTags(ctx context.Context, repository string, renew bool) (
 	return found.Value.tags, nil
 }
 
-// queryCache returns the answer for a key from the cache, or else from the registry. It counts in a metric how the
-// answer was found. If renew is true, it does not use the cached answer.
+// queryCache returns the answer for a key from the cache, or else from the registry, and counts it in a metric. If
+// renew is true, it does not use the cached answer.
 func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
 	if renew {
 		found, err = r.cache.Renew(ctx, k)

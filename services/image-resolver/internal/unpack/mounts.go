@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Mountpoints creates missing directories and empty files, over which a sandbox can mount although the root file
-// system is read-only. It replaces existing entries of another type.
+// Mountpoints creates the missing mount points of a sandbox, because the sandbox's root file system is read-only.
+// It replaces existing entries of another type.
 func (t *Tree) Mountpoints(directories, files []string) error {
 	for _, name := range directories {
 		if err := t.makeMountpoint(name, tar.TypeDir); err != nil {

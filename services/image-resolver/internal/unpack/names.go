@@ -77,7 +77,7 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 	return w.at, nil
 }
 
-// followPart enters part, the next directory of the path dir. If it is a symbolic link, it returns the link's target.
+// followPart enters part, the next directory of the path dir. For a symbolic link, it returns the link's target.
 func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":
@@ -120,8 +120,8 @@ func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err err
 	return "", nil
 }
 
-// symbolicLink creates a symbolic link. Links with an absolute target are permitted: in a container the image is
-// the root, so that the target is inside the image.
+// symbolicLink creates a symbolic link. Links with an absolute target are permitted, because the image is the root
+// of a container, and the target is therefore inside the image.
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if target == "" || len(target) >= maxName {
@@ -171,7 +171,7 @@ type walk struct {
 	at   string // path of the last directory
 }
 
-// dir returns the directory where the walk is now.
+// dir returns the current directory of the walk.
 func (w *walk) dir() *os.Root {
 	if len(w.open) == 0 {
 		return w.root

@@ -30,8 +30,8 @@ const (
 	modeProgram = 0o555
 )
 
-// entryBytes is the disk space that we count for each file, directory or link. The size of a file's content is
-// rounded up to a multiple of it.
+// entryBytes is the disk space that we count for each file, directory or link, in bytes. The size of a file's
+// content is rounded up to a multiple of entryBytes.
 const entryBytes = 4 << 10
 
 // Limits bound an unpacked image.
@@ -55,8 +55,8 @@ type Tree struct {
 	buffer []byte
 	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
-	// last caches the last resolved directory, because the next entry is often in the same directory: name is its path
-	// in the layer, and dir is its path without symbolic links.
+	// last caches the last resolved directory, because the next entry is often in the same directory. The field name
+	// is its path in the layer, and dir is its path without symbolic links.
 	last struct{ name, dir string }
 }
 
@@ -255,8 +255,8 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom reads an archive and marks read errors as errors of the archive, to distinguish them from errors of the
-// disk to which its content is written.
+// readFrom reads an archive and marks its read errors, to distinguish them from errors of the disk to which the
+// content is written.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {

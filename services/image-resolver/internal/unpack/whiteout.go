@@ -34,13 +34,13 @@ func whiteoutTarget(base string) (hidden string, ok bool) {
 	return hidden, ok
 }
 
-// isOverlayWhiteout reports whether an entry is a whiteout in the format of overlayfs. Some builders put
-// directories of overlayfs into their archives, and thus these whiteouts, too.
+// isOverlayWhiteout reports whether an entry is a whiteout in the format of overlayfs. Some builders archive
+// directories of overlayfs with such whiteouts.
 func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hideEntry applies a whiteout: it removes a file or directory of lower layers. Entries of the current layer stay.
+// hideEntry applies a whiteout by removing a file or directory of lower layers. Entries of the current layer stay.
 // The parameter entry is the path of the whiteout, for error messages.
 func (t *Tree) hideEntry(entry, dir, name string) error {
 	if err := t.countEntry(entry); err != nil {
@@ -83,8 +83,8 @@ func (t *Tree) clearLower(dir string) error {
 	return failed
 }
 
-// paths contains the paths that a layer has written, and their parent directories. It stores hashes with a random
-// seed to save memory: a layer may contain hundreds of thousands of paths of up to 4 KiB.
+// paths contains the paths that a layer has written, and their parent directories. To save memory, it stores hashes
+// with a random seed, because a layer may contain hundreds of thousands of paths of up to 4 KiB.
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
