@@ -91,7 +91,7 @@ func importedLibraries(file *elf.File, roots []string) (map[string]string, error
 	return found, nil
 }
 
-// interpreterOf returns the path of an ELF file's interpreter (dynamic linker). It is empty for static programs.
+// interpreterOf returns the path of an ELF file's interpreter, the dynamic linker. It is empty for static programs.
 func interpreterOf(file *elf.File) (string, error) {
 	section := file.Section(".interp")
 	if section == nil {

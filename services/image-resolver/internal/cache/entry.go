@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// outageMemory is the time for which an outage of a source is assumed to continue after the cache may fetch again.
-	// Callers then get stale entries at once instead of waiting for a source that hangs.
+	// outageMemory is the time after a permitted retry for which a source is still assumed to be unavailable. Callers
+	// then get stale entries at once instead of waiting for a source that hangs.
 	outageMemory = time.Minute
 	// maxRetryAfter limits the retry hint of a source for entries that never expire. For other entries, the limit is
 	// the TTL.
@@ -25,8 +25,8 @@ type Lifetime struct {
 	// TTL is the age up to which an entry is returned without waiting for the source. An entry older than half of the
 	// TTL is refreshed in the background when it is used. Zero means that the entry never expires.
 	TTL time.Duration
-	// Stale is the age up to which an expired entry is still returned if the source is unavailable or slower than
-	// Config.StaleWait.
+	// Stale is the age up to which an expired entry is returned during an outage of the source. It is also returned if
+	// the source is slower than Config.StaleWait.
 	Stale time.Duration
 	// Failure is the lifetime of a cached failure. Until it expires, callers get the same error without a new fetch.
 	Failure time.Duration
@@ -60,8 +60,8 @@ const (
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// We assume that an outage continues for a while after retryAt, so that callers do not wait again and again for a
-	// source that hangs. A stale value is not used once the source has rejected the key.
+	// We assume that an outage continues for a while after retryAt. Otherwise, callers would wait again and again for
+	// a source that hangs. A stale value is not used once the source has rejected the key.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):

@@ -78,7 +78,7 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// helperKey identifies a cached answer: the names of a credential helper and of the queried registry.
+// helperKey identifies the cached answer of a credential helper for a registry.
 type helperKey struct{ helper, server string }
 
 func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {

@@ -73,7 +73,7 @@ func joinPath(host, path string) string {
 	return host + "/" + path
 }
 
-// scopesOf returns the keys of a repository in a configuration file, the most specific key (host/a/b) first.
+// scopesOf returns the keys of a repository in a configuration file, the most specific key first.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = imagename.CanonicalRegistry(host)

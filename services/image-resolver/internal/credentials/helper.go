@@ -73,8 +73,8 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	return types.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
 }
 
-// runProgram runs a credential helper in the process group of this program, because function-runner kills all other
-// process groups as leftovers of functions.
+// runProgram runs a credential helper in the process group of this program. All other process groups would be
+// killed by function-runner as leftovers of functions.
 func runProgram(ctx context.Context, program, server string) (stdout, stderr string, err error) {
 	answer, log := boundedBuffer{limit: maxOutput, err: errTooMuch}, boundedBuffer{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, program, "get")
@@ -158,8 +158,8 @@ var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
-// quoteStderr returns a helper's standard error for an error message: a colon and the text on a single line. It hides
-// words that also occur in the helper's answer, because they may be secret. An empty text stays empty.
+// quoteStderr formats a helper's standard error for an error message, as a colon and a single line. It hides words
+// that also occur in the helper's answer, because they may be secret. An empty text stays empty.
 func quoteStderr(stderr, answer string) string {
 	for _, word := range answerWord.FindAllString(answer, 100) {
 		if !answerFields[word] {

@@ -50,7 +50,7 @@ func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restrictionKey{}, nil)
 }
 
-// Check returns an [Error] if the [Restriction] in ctx forbids connections to the address, which has the form
+// Check returns an [Error] if the [Restriction] in ctx forbids connections to the address. The address has the form
 // IP:port. Callers must pass the address to which they connect, after DNS resolution.
 func Check(ctx context.Context, address string) error {
 	r, ok := ctx.Value(restrictionKey{}).(Restriction)

@@ -62,8 +62,8 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit returns an error if a new image of at least the given size cannot fit the store next to the images in use.
-// The check before a download prevents a download in vain.
+// mayFit returns an error if a new image of the given minimum size cannot fit next to the images in use. The check
+// before the download prevents a download in vain.
 func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		images, err := s.List()
@@ -82,8 +82,8 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing calls the function fits. If fits returns false, tryAfterFreeing releases images that are only
-// kept open for later use (see [Store.WhenFull]), and calls fits again.
+// tryAfterFreeing calls the function fits. If the result is false, the function from [Store.WhenFull] releases
+// images that are only kept open for later use, and tryAfterFreeing calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Name is an image name with the digest to which it was last resolved, and the command of the image's containers.
-// With a stored Name, the image can be used without its registry.
+// Name is an image name, its digest when it was last resolved, and the command of the image's containers. With a
+// stored Name, the image can be used without its registry.
 type Name struct {
 	Repository string `json:"repository"`
 	// Tag is empty if the image name contains a digest instead of a tag.

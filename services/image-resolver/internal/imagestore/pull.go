@@ -45,8 +45,8 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
-// pullSlots limits the number of concurrent pulls, because the store counts the disk space of an image only after
-// its pull. The limit for each registry is lower, so that a single slow registry cannot block all pulls.
+// pullSlots limits the number of concurrent pulls. The store counts the disk space of an image only after its pull.
+// The limit for each registry is lower, so that a single slow registry cannot block all pulls.
 type pullSlots struct {
 	all *semaphore.Weighted
 
@@ -194,8 +194,8 @@ func (p *pull) makeImage(ctx context.Context) error {
 	return p.writeRecord(tree)
 }
 
-// unpackLayers downloads and unpacks the layers sequentially, so that the disk contains at most a single compressed
-// layer in addition to the unpacked files.
+// unpackLayers downloads and unpacks the layers sequentially to save disk space. The disk contains at most a single
+// compressed layer in addition to the unpacked files.
 func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
 	root, err := p.stage.makeRoot(path.Join(p.digest[len("sha256:"):], rootfs))
 	if err != nil {

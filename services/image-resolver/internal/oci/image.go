@@ -40,7 +40,7 @@ type Image struct {
 // Command returns the command line of the image's containers, Entrypoint followed by Cmd.
 func (i *Image) Command() []string { return slices.Concat(i.Entrypoint, i.Cmd) }
 
-// TopDigest returns the digest to which a tag of the image refers: IndexDigest, or Digest if there is no index.
+// TopDigest returns the digest to which a tag of the image refers. It is IndexDigest if set, and otherwise Digest.
 func (i *Image) TopDigest() string {
 	if i.IndexDigest != "" {
 		return i.IndexDigest
@@ -105,8 +105,8 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	return image, nil
 }
 
-// checkTexts rejects an image with a zero byte in its command, environment, working directory or user. Zero bytes
-// terminate strings: programs cannot receive them, and the text after them could be parsed as a new string.
+// checkTexts rejects an image with a zero byte in its command, environment, working directory or user. Programs
+// cannot receive zero bytes, and the text after a zero byte could be parsed as a new string.
 func (i *Image) checkTexts() error {
 	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {

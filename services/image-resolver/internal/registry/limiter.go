@@ -93,8 +93,8 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	return s, nil
 }
 
-// forgetUnused removes the limits for the slot's registry when the last slot is released, because callers choose
-// registries and the limits would accumulate.
+// forgetUnused removes the limits for the slot's registry when the last slot is released. They would otherwise
+// accumulate, because callers choose registries.
 func (l *limiter) forgetUnused(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

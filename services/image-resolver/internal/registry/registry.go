@@ -36,7 +36,7 @@ type Config struct {
 	// Transport sends requests, with the certificates and the proxy for the host of each request.
 	Transport   http.RoundTripper
 	Credentials Credentials
-	// Insecure lists the registries with permission for plain HTTP, as host or host:port.
+	// Insecure lists the registries, as host or host:port, that may use plain HTTP.
 	Insecure []string
 	// Local lists registries that may be at local addresses, in addition to the registries in Insecure and the mirrors.
 	Local []string
@@ -149,7 +149,7 @@ func canonicalPrefix(prefix string) string {
 	return imagename.CanonicalRepository(prefix)
 }
 
-// sourcesOf returns the names of a repository at its mirrors and finally its own name, in the order to try them.
+// sourcesOf returns the names of a repository in the order to try them, at its mirrors and finally its own name.
 // Mirrors with a longer matching prefix are first.
 func (c *Client) sourcesOf(repository string) []string {
 	var all []string

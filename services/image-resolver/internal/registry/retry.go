@@ -21,8 +21,8 @@ const (
 	attempts = 4
 	// firstWait is the wait after the first failed attempt. The wait doubles after each further attempt.
 	firstWait = 200 * time.Millisecond
-	// maxLost bounds the total time of a session's failed attempts and of the waits after them, because a session does
-	// not know the deadlines of its callers. If the next wait would exceed maxLost, callers receive the error.
+	// maxLost bounds the total time of a session's failed attempts and of the waits after them. A session does not
+	// know the deadlines of its callers. If the next wait would exceed maxLost, callers receive the error.
 	maxLost = 2500 * time.Millisecond
 	// maxRetryAfter is the maximum wait that a Retry-After header can request. Longer waits are shortened to it.
 	maxRetryAfter = 24 * time.Hour

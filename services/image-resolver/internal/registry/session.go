@@ -49,8 +49,8 @@ func (c *Client) openSession(
 	return s, s.login(ctx)
 }
 
-// reportAttempt reports the error of a failed attempt to the callers, so that they can return it if their deadlines
-// expire before the last attempt.
+// reportAttempt reports the error of a failed attempt to the callers that wait for the last attempt. If their
+// deadlines expire before it, they return this error.
 func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)
@@ -123,8 +123,8 @@ func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader)
 	return err
 }
 
-// layerBody records the error that interrupted the download of a layer, because it must be distinguished from other
-// errors of the reader, such as a full disk.
+// layerBody records the error that interrupted the download of a layer. It must be distinguished from other errors
+// of the reader, such as a full disk.
 type layerBody struct {
 	io.Reader
 	err error

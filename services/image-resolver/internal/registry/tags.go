@@ -24,7 +24,7 @@ const (
 	// maxTagBytes is the maximum total length of the tags in a list. It suffices for maxTags tags of image signatures,
 	// the longest tags in use.
 	maxTagBytes = 4 << 20
-	// maxPages is the maximum number of pages of a list of tags, because a registry may send empty pages without end.
+	// maxPages limits the pages of a list of tags. A registry may send empty pages without end.
 	maxPages = 1000
 )
 
@@ -58,8 +58,8 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	return list.tags, nil
 }
 
-// nextPage returns the URL of the next page of a list from the Link headers, or nil after the last page. It uses only
-// the query of the link, because some registries send a host or path that is only valid in their own network.
+// nextPage returns the URL of the next page of a list, or nil after the last page. It uses only the query of the
+// Link header, because some registries send a host or path that is only valid in their own network.
 func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	for _, link := range splitHeader(links, ',') {
 		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")

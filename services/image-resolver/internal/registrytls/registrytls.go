@@ -34,7 +34,7 @@ type Config struct {
 	// Directory contains the certificates for all registries without an entry in Directories. If it is empty, only the
 	// certificate authorities of the system are trusted.
 	Directory string
-	// Directories contains the directories of single registries, by host or host:port, instead of Directory.
+	// Directories maps registries, as host or host:port, to directories that are used instead of Directory.
 	Directories map[string]string
 	Log         *slog.Logger
 	// Changed is called after each change of the certificates, so that the caller can retry requests that had failed.

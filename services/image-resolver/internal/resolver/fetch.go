@@ -26,7 +26,7 @@ type key struct {
 	platforms               string
 }
 
-// answer is a cached answer of a registry: either an image or a list of tags.
+// answer is a cached answer of a registry, either an image or a list of tags.
 type answer struct {
 	image *oci.Image
 	tags  []string
@@ -207,7 +207,7 @@ func (f fetch) readConfig(
 	return image, nil
 }
 
-// orderTags sorts tags for users: first all versions, from the highest to the lowest, and then other tags by name.
+// orderTags sorts tags for users. Versions are first, from the highest to the lowest, before other tags by name.
 func orderTags(tags []string) []string {
 	var versions []*semver.Version
 	var others []string

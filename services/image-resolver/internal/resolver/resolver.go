@@ -176,8 +176,8 @@ func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolver
 	}
 }
 
-// ListTags lists the tags of a repository that satisfy the request's constraint: first all versions, from the
-// highest to the lowest, and then all other tags. Its errors have the same classes as the errors of ResolveImage.
+// ListTags lists the tags of a repository that satisfy the request's constraint. Versions are first, from the
+// highest to the lowest, before all other tags. Its errors have the same classes as the errors of ResolveImage.
 func (r *Resolver) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
@@ -210,8 +210,8 @@ func (r *Resolver) allTags(ctx context.Context, repository string, renew bool) (
 	return found.Value.tags, nil
 }
 
-// queryCache returns the answer for a key from the cache, or else from the registry, and counts it in a metric. If
-// renew is true, it does not use the cached answer.
+// queryCache returns the answer for a key from the cache or the registry, and counts it in a metric. If renew is
+// true, it does not use the cached answer.
 func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
 	if renew {
 		found, err = r.cache.Renew(ctx, k)

@@ -152,7 +152,7 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 }
 
 // On returns a middleware that calls handler for requests whose path contains part. The handler may pass the
-// request to next (the registry or another middleware).
+// request to next, which is the registry or another middleware.
 func On(
 	part string, handler func(w http.ResponseWriter, req *http.Request, next http.Handler),
 ) func(http.Handler) http.Handler {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package unpack writes the layers of a container image into a directory, as a single root file system. It does not
-// trust the layers: no name or link makes it write outside of the directory, and the size of the files is limited.
+// trust the layers. No name or link makes it write outside of the directory, and the size of the files is limited.
 // Callers must unpack layers from the lowest to the highest. If a higher layer replaces a file, other hard links to
-// the file keep the old content. Owners and most modes are ignored, because an unprivileged user reads the files:
-// every file is readable, and executable if its owner may execute it. No file is set-uid.
+// the file keep the old content. Owners and most modes are ignored, because an unprivileged user reads the files.
+// Every file is readable, and executable if its owner may execute it. No file is set-uid.
 package unpack
 
 import (
@@ -255,8 +255,8 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom reads an archive and marks its read errors, to distinguish them from errors of the disk to which the
-// content is written.
+// readFrom reads an archive and marks its read errors. They can then be distinguished from errors of the disk to
+// which the content is written.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {
@@ -275,8 +275,8 @@ func rejectEntry(name, why string, args ...any) error {
 // unfitting contains the errors by which file systems reject names and links that they do not support.
 var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
 
-// rejectUnfit returns an error of class fault.Precondition if the file system does not support the name or link of
-// an entry. It returns other errors unchanged.
+// rejectUnfit returns an error of class fault.Precondition for names and links that the file system rejects. It
+// returns other errors unchanged.
 func rejectUnfit(name string, err error) error {
 	for _, reason := range unfitting {
 		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {

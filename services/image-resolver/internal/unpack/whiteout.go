@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Names of whiteouts: entries of a layer that hide entries of lower layers.
+// Names of whiteouts, which are entries of a layer that hide entries of lower layers.
 const (
 	whiteoutPrefix = ".wh."
 	opaque         = ".wh..wh..opq"
