@@ -21,7 +21,7 @@ var pinned string
 
 // sources contains the paths of the files from which the images of the example functions are built.
 type sources struct {
-	// team is the path of the executable of "team", the example function in Go.
+	// team is the path of the compiled Go function "team".
 	team string
 	// packages is the path of a directory with Node.js and its libraries. If empty, this machine's Node.js is used.
 	packages string
@@ -61,8 +61,8 @@ func (s sources) node() ([]image.File, error) {
 	return image.NodeJS(source)
 }
 
-// programFiles returns the files that an image needs to run the program with the given name of this machine: the
-// program itself, at path in the image, and its shared libraries.
+// programFiles returns a program of this machine and its shared libraries, for use in an image. The program gets
+// the given path in the image.
 func programFiles(path, name string) ([]image.File, error) {
 	source, err := findResource(name)
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 	idleTimeout     = time.Minute
 )
 
-// serveRegistry serves the images as a registry until ctx is done. It writes the registry's address to out after it
-// has pushed the images to the registry.
+// serveRegistry serves a registry with the images until ctx is done. It writes the registry's address to out as
+// soon as clients can pull the images.
 func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.Writer) error {
 	blobs := filepath.Join(dir, "blobs")
 	if err := os.MkdirAll(blobs, 0o750); err != nil {
@@ -81,7 +81,7 @@ func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error
 	return nil
 }
 
-// readOnly is the HTTP handler of a registry. It accepts pushes until closed is set, and afterwards only reads.
+// readOnly is an HTTP handler that makes a registry read-only once closed is set. Until then, it accepts pushes.
 type readOnly struct {
 	content http.Handler
 	closed  atomic.Bool

@@ -25,8 +25,8 @@ import (
 
 func main() { sandbox.Main("attack", runRole) }
 
-// runRole runs this program in the role that the first argument names: it starts a program in the sandbox, or runs the
-// well-behaved callers. Without a role, it is the command attack.
+// runRole runs a helper of the command attack if args select it, otherwise the command itself. The helpers start a
+// program in the sandbox, or run the well-behaved callers.
 func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:

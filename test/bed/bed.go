@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// InfoVariable is the environment variable that contains the path of the file with Info as JSON. `cluster exec` sets
-// it for commands that run in a cluster of the test bed.
+// InfoVariable is the environment variable with the path of the cluster's description, a JSON file. `cluster exec`
+// sets the variable for commands that run in a cluster of the test bed.
 const InfoVariable = "FNR_BED"
 
 // Info describes a running cluster.
@@ -19,8 +19,8 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the path of the file with the status of the cluster's own programs, such as the kubelet. A file with
-	// a program's name in the directory Holds prevents its start. Use [Info.Component] for both.
+	// Components is the path of the status file of the cluster's own programs, such as the kubelet. Holds is a
+	// directory where a file with a program's name prevents its start. Use [Info.Component] for both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`

@@ -39,8 +39,8 @@ func (c Component) Signal(signal unix.Signal) error {
 		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// The descriptor (pidfd) always refers to the same process. Check that this process is the program: the ID may have
-	// been reused before the descriptor was opened.
+	// The program has exited, and its ID may have been reused before the descriptor (pidfd) was opened. The descriptor
+	// may therefore refer to another process.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
 	}
@@ -118,7 +118,7 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits until the function wanted accepts the program's process ID, which is 0 if it does not run.
+// awaitProcess waits until wanted accepts the program's process ID. The ID is 0 if the program does not run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

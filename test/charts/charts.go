@@ -28,7 +28,7 @@ const (
 	maxLines = 8
 )
 
-// Dashboard is the part of a Grafana dashboard that is drawn.
+// Dashboard contains the fields of a Grafana dashboard that are needed to draw it.
 type Dashboard struct {
 	Title  string
 	Panels []Panel
@@ -135,8 +135,8 @@ func (p Panel) drawChart(query Range) (*plot.Plot, error) {
 // inLegend matches a label in a legend format, such as {{code}}.
 var inLegend = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// formatLegend returns the name of a line in the legend: it replaces each {{label}} in the format by the label's
-// value. A missing label is replaced by an empty text.
+// formatLegend returns the name of a chart's line in the legend. It replaces each {{label}} in the format by the
+// label's value, or by an empty text if the label is missing.
 func formatLegend(format string, labels map[string]string) string {
 	return inLegend.ReplaceAllStringFunc(format, func(label string) string { return labels[strings.Trim(label, "{}")] })
 }

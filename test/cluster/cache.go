@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// withCache prevents the removal of cache entries by other processes while a command runs. After a successful
-// command, it removes entries that were not used for a week, unless another process uses the cache.
+// withCache makes a command lock the cache, so that other processes remove no entries. After a successful command,
+// it removes entries that were not used for a week, unless another process uses the cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// useLock is the lock file of the cache: shared by processes that use the cache, exclusive for removing entries.
+// useLock returns the path of the cache's lock file. Only the removal of entries needs an exclusive lock.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
 // removeUnused removes entries from the cache that were not used for a week. It keeps the programs of running
@@ -69,8 +69,8 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// listCommands returns the lists of programs of all clusters as a single text. The lists contain command lines, and
-// thereby the paths of the cached programs that clusters use.
+// listCommands returns the command lines of all clusters' programs as a single text. They contain the paths of the
+// cached programs that clusters use.
 func listCommands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

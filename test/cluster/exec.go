@@ -35,7 +35,7 @@ func execCommand(o *options) *cobra.Command {
 	return command
 }
 
-// running returns the file paths and the state of the cluster. It fails if the cluster is not up or without root.
+// running returns the file paths and state of a running cluster. The user must be root, and the cluster must be up.
 func (o *options) running() (layout.Layout, state.State, error) {
 	if err := needRoot(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -54,8 +54,8 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// suppliedCluster returns the file paths and the state of the running cluster to commands that build images. It fails
-// if the cluster is not up or the sources of the images are missing.
+// suppliedCluster returns the file paths and state of a running cluster for commands that build images. It fails if
+// the cluster is not up or the sources of the images are missing.
 func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err

@@ -36,9 +36,9 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages pushes the images of tools, such as pause, and then the images of functions to every registry of a
-// cluster. It calls podsCanStart after the tools, because pods need no functions to start. If the registries are new
-// (fresh), it copies the images from the cache.
+// pushImages pushes the images of tools, and then the images of functions, to every registry of a cluster. It calls
+// podsCanStart after the tools, because pods can start without the images of functions. If fresh is true, the
+// registries are new, and it copies the images from the cache.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
 	podsCanStart func(),
 ) error {

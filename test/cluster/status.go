@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// status is the output of the command status.
+// status is the output of `cluster status`.
 type status struct {
 	bed.Info
 	State      string           `json:"state"`
@@ -56,7 +56,7 @@ func (o *options) status() (status, error) {
 		return status{}, err
 	}
 	now := status{Info: describeCluster(l, running), State: starting}
-	// The status file does not exist yet if the cluster was just started.
+	// The status file exists but cannot be read. It does not exist yet if the cluster was just started.
 	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status{}, err
 	}

@@ -23,7 +23,7 @@ import (
 type supplier struct {
 	*options
 	fresh bool
-	// key is the key of the registries' content in the cache: a hash that depends on all images pushed so far.
+	// key is the cache key of the registries' content. It is a hash of all images pushed so far.
 	key string
 	// dirs are the directories where the registries store images.
 	dirs       []string

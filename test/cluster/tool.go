@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 )
 
-// tools maps each argument of `cluster tool` to a function that returns the tool's component (its built programs).
+// tools returns the components that `cluster tool` can build, by its arguments. A component is a set of programs.
 func (o *options) tools() map[string]func() (component.Component, error) {
 	always := func(pinned func() component.Component) func() (component.Component, error) {
 		return func() (component.Component, error) { return pinned(), nil }

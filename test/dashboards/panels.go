@@ -58,7 +58,7 @@ func quantiles(histogram string) []query {
 	return all
 }
 
-// mean returns a query for the mean of a histogram: for each value of label, or over all values if label is empty.
+// mean returns a query for the mean of a histogram, for each value of a label. An empty label combines all values.
 func mean(histogram, selector, label, legend string) query {
 	by := "sum"
 	if label != "" {

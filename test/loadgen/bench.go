@@ -48,15 +48,15 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d callers", l.Callers)
 }
 
-// Plan describes a measurement of all targets with each input and load, and their comparison with the first target.
+// Plan describes a measurement. All targets are measured with each input and load, and compared with the first.
 type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate total time for which all targets are measured with an input and a load. The targets
-	// take turns. Turn is the length of a turn.
+	// Duration is the approximate time of measurement per input and load, for all targets together. Turn is the length
+	// of a target's turn.
 	Duration, Turn time.Duration
-	// WarmUp is the time for which each target is called with an input and a load before measurements begin.
+	// WarmUp is the time for which each target is called, per input and load, before measurements begin.
 	WarmUp time.Duration
 	// Settle is a pause before each turn. In this time, the previous target finishes its work after the last answer,
 	// such as starting processes for later evaluations.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// resamples is the number of random samples, each of as many rounds, from which a confidence interval is computed.
+	// resamples is the number of bootstrap samples from which a confidence interval is computed.
 	resamples = 1000
 	// confidence is the share of the resamples that a confidence interval contains.
 	confidence = 0.95
@@ -41,11 +41,11 @@ func newSample(rounds [][]turn, target int) sample {
 	return s
 }
 
-// figures contains the figures of a target that are compared: latencies in nanoseconds, and evaluations per second.
-// Latencies are NaN if there were no successful evaluations.
+// figures contains a target's figures for comparisons, with latencies in nanoseconds. Latencies are NaN if there
+// were no successful evaluations.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures returns the figures of the sample. weights contains the number of times that each round counts.
+// figures computes the figures of a target. weights contains the number of times that each round counts.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -117,8 +117,8 @@ func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divideFigures returns the ratios of the figures of a sample to the figures of base, in the order of the fields of
-// ratios. weights contains, for each round, how often the round counts.
+// divideFigures returns the ratios of a target's figures to the first target's, in the order of the fields of
+// ratios. weights contains the number of times that each round counts.
 func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
@@ -137,7 +137,7 @@ func confidenceInterval(measured float64, resampled []float64) *Ratio {
 	return &Ratio{Value: measured, Low: at(outside), High: at(1 - outside)}
 }
 
-// summarize computes the results of all targets from the rounds with the same input and load.
+// summarize returns the results of all targets for an input and a load, with their ratios to the first target.
 func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	level := Level{Rounds: len(rounds)}
 	base := newSample(rounds, 0)

@@ -124,7 +124,7 @@ func (e edit) apply(files map[string][]byte) (path string, content []byte, err e
 	return path, content, nil
 }
 
-// writeOverlay writes the changed files and the go command's overlay file to work, and returns the latter's path.
+// writeOverlay writes the changed files and the go command's overlay file, and returns the overlay file's path.
 func writeOverlay(work string, files map[string][]byte) (path string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// target is a package in which mutations are tested.
+// target is a package that is mutated, to check that its tests fail.
 type target struct {
 	module, dir string // path of the module in the repository, path of the package in the module
 	// kills is true if the package sends signals to processes, so that its mutations need a sandbox.

@@ -40,7 +40,7 @@ type way struct {
 	target   string // value of loadgen's flag --target
 }
 
-// measurements returns, by the name of each table of results, a function that measures the table and prints it.
+// measurements returns the available measurements by the names of their result tables. Each prints its table.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
@@ -99,7 +99,7 @@ func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	return string(figures), nil
 }
 
-// openWays starts the servers for the ways of evaluating in b.ways. Call stop, even after an error.
+// openWays starts the gateways and other servers that the command line selects. Call stop, even after an error.
 func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {

@@ -28,7 +28,7 @@ const confinementHeader = "function process  samples   p50 off    p50 on    on/o
 // nodeFunction is a function in JavaScript that returns its input, so that only the process costs time.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
-// subject is a function with which the cost of confinement (restricted access) is measured.
+// subject is a function for measuring the cost of confinement, the restriction of functions' access.
 type subject struct {
 	name, image string
 	// pause is the pause between evaluations, in which a process for the next evaluation starts in advance.

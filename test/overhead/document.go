@@ -19,7 +19,7 @@ func linesOf(table string) (begin, end string) {
 	return fmt.Sprintf("<!-- Written by make bench-docs: %s -->\n", table), fmt.Sprintf("<!-- end of %s -->\n", table)
 }
 
-// updateDocument replaces the figures of a table in the document that the command line names, if it names any.
+// updateDocument replaces a table's figures in the document. It does nothing if b.document is empty.
 func (b *bench) updateDocument(table, figures string) error {
 	if b.document == "" {
 		return nil
@@ -51,8 +51,8 @@ type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keepFigures runs the measurement of a table, and writes the figures into the document, even if a figure exceeds its
-// limit. It does not write them after other errors.
+// keepFigures measures a table and writes its figures into the document. It also writes figures that exceed a
+// limit, but none after other errors.
 func (b *bench) keepFigures(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out
@@ -76,7 +76,7 @@ func formatMarkdown(figures string) string {
 	return "```text\n" + strings.TrimRight(figures, "\n") + "\n```\n"
 }
 
-// insertFigures writes the figures in the files TABLE.md of a directory into the document.
+// insertFigures updates the document's tables from the files in dir. Each file is named after its table.
 func (b *bench) insertFigures(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err == nil && len(files) == 0 {

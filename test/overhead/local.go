@@ -124,7 +124,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand returns a function that runs a program. The function ignores its list: the program renders a package.
+// runCommand returns a function that renders a package with a program. The function ignores its list argument.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {

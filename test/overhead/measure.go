@@ -13,7 +13,7 @@ import (
 // times contains the measurements of a way of evaluating, such as the gateway.
 type times struct {
 	evaluations []time.Duration
-	// cpu is the processor time of all calls, including the first call of each turn, which the field evaluations omits.
+	// cpu is the processor time of all calls. Unlike evaluations, it includes the first call of each turn.
 	cpu   time.Duration
 	calls int // number of calls in cpu
 }
@@ -41,7 +41,7 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
-// timeTurn calls turn, which evaluates in the given way for some time, and measures the processor time.
+// timeTurn calls turn and measures the processor time of its evaluations, including the server's time.
 func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	before, err := processorTime(w.pid)
 	if err != nil {

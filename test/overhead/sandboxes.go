@@ -52,8 +52,8 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	})
 }
 
-// withRegistry calls measure with a temporary directory and the address of the registry of examples/functions. If the
-// registry does not start, it prints that the measurement named by the parameter what is skipped.
+// withRegistry calls measure with a temporary directory and the address of the registry of examples/functions. If
+// the registry does not start, withRegistry only prints that the measurement is skipped.
 func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {

@@ -72,7 +72,8 @@ func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]time
 	return held, nil
 }
 
-// telemetryWays starts gateways without and with full telemetry, and its receiver. Call stop even after an error.
+// telemetryWays starts gateways without and with full telemetry, and the receiver of the telemetry. Call stop, even
+// after an error.
 func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var stops []func()
 	stop = func() {

@@ -7,8 +7,8 @@ import "regexp"
 // form is a kind of sentence or name that CONTRIBUTING.md discourages.
 type form struct {
 	name string
-	// goal is the maximum number of units, such as comment lines, words, names or commits, with this form in every 1000
-	// or 100 units. The field per is 1000 or 100.
+	// goal is the maximum number of units with this form in every 1000 or 100 units, as the field per says. A unit is
+	// a comment line, a word, a name or a commit.
 	goal, per float64
 	// pattern matches a unit that has this form. It is nil if other code recognizes the form.
 	pattern *regexp.Regexp

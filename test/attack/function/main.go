@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// behaviours maps the behaviours' names to Go functions. ARG is the behaviour's argument, which the input contains.
+// behaviours contains the hostile behaviours by name. ARG stands for the behaviour's argument in the input.
 var behaviours = map[string]func(arg string){
 	"hang":    hangForever,   // never ends, and ignores SIGTERM
 	"wait":    waitFor,       // ends after the duration ARG
@@ -33,7 +33,7 @@ var behaviours = map[string]func(arg string){
 }
 
 func main() {
-	// If argument 0 is a key of roles, a behaviour has started this process as its helper. Perform only this role.
+	// A behaviour started this process as its helper, because argument 0 is the name of a helper's role.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return
@@ -51,8 +51,8 @@ func main() {
 	}
 }
 
-// readField returns the value of a field, such as the behaviour's name, in the function configuration of the input.
-// The input must be formatted as [attacks.List] formats it.
+// readField returns a field of the function configuration in the input, such as the behaviour's name. It reads only
+// inputs in the format of [attacks.List].
 func readField(input []byte, name string) string {
 	_, rest, found := bytes.Cut(input, []byte("\n    "+name+": \""))
 	if !found {

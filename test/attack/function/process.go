@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// lifetime is the maximum run time of processes that this function leaves behind (orphans), so that they exit even
-// if an interrupted test does not kill them.
+// lifetime is the maximum run time of the orphan processes that this function leaves. They must exit even if an
+// interrupted test does not kill them.
 const lifetime = 2 * time.Minute
 
-// roles maps argument 0 of a helper process, a copy of this program, to the Go function that the copy runs.
+// roles contains the tasks of helper processes by argument 0. A helper process is a copy of this program.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },
 	"spy":    spy,
 }
 
-// startRole starts a copy of this program as a helper process. role, a key of roles, is the copy's argument 0. The
-// copy inherits no open files. The result is nil if the copy failed to start.
+// startRole starts a copy of this program as a helper process with the given role. The copy inherits no open files.
+// The result is nil if the copy failed to start.
 func startRole(role string, attr *syscall.SysProcAttr) *os.Process {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,8 +65,8 @@ func writeLog(arg string) {
 	os.Exit(1)
 }
 
-// leaveOrphans leaves the given number of processes behind. Each is started by a parent process that exits at once,
-// so that the orphan is not a child of this process.
+// leaveOrphans leaves the given number of processes behind. Their parent processes exit at once, so that the
+// orphans are not children of this process.
 func leaveOrphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {
@@ -76,8 +76,8 @@ func leaveOrphans(arg string) {
 	}
 }
 
-// hideProcess starts a process that spies on later evaluations, in the process group of the server. The server must
-// kill this process alone: killing the whole group would kill the server too.
+// hideProcess starts a spy on later evaluations and hides it in the server's process group. The server must kill
+// only the spy, because killing the group would kill the server too.
 func hideProcess(string) {
 	group, err := syscall.Getpgid(os.Getppid())
 	if err != nil {

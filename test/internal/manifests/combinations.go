@@ -21,7 +21,7 @@ var (
 		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main",
 		"private-registry", "production", "service-mesh", "tracing",
 	}
-	// Microservices and FunctionRunner list further components. These work only with the base of the same name.
+	// Microservices and FunctionRunner list the components that work only with the base of the same name.
 	Microservices  = []string{"callers", "mutual-tls", "mutual-tls-secrets"}
 	FunctionRunner = []string{"mutual-tls-pods"}
 )

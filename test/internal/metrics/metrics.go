@@ -34,7 +34,7 @@ type Metric struct {
 	Meaning string
 }
 
-// programs maps directories to the programs that report the metrics created there, in the order of the table.
+// programs lists directories with metrics and the programs that report these metrics, in the order of the table.
 var programs = []struct{ dir, names string }{
 	{"services/gateway", "gateway"},
 	{"services/pod-manager", "pod-manager"},
@@ -121,7 +121,7 @@ var (
 // units maps units in the source to the suffixes that Prometheus' exporter appends to the names of metrics.
 var units = map[string]string{"s": "_seconds", "By": "_bytes"}
 
-// parseCall returns the metric that the syntax node n creates, or a metric without a name if n creates none.
+// parseCall returns the metric that a call in Go source creates. Its name is empty if n is no such call.
 func parseCall(n ast.Node) Metric {
 	method, args := callOf(n)
 	match := instrument.FindStringSubmatch(method)

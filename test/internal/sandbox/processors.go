@@ -17,10 +17,10 @@ const (
 	sharesV2, preferenceV2 = "cpu.weight", "1000"
 )
 
-// newProcessors sets the CPU weight of a group, as for a container, and returns the group's directory in the CPU
-// controller. The result is empty without a CPU controller. memory is the group's directory in the memory controller.
-// Without the weight, each session gets an equal share of the processors: eight functions, each in its own session,
-// would get eight times as much as the program.
+// newProcessors sets the CPU weight of a group, as a container runtime would. Without it, each session gets an
+// equal share of the processors: eight functions in own sessions would get eight times as much as the program.
+// memory is the group's directory in the memory controller. The result is its directory in the CPU controller, or
+// empty without this controller.
 func newProcessors(memory string) string {
 	dir := filepath.Join(processorsRoot, filepath.Base(memory))
 	if os.Mkdir(dir, 0o755) == nil {

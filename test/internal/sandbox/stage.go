@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stage is the first argument of a process of this program that sets up the environment of another program and then
-// executes the other program (see [Become]).
+// Stage is the first argument of a process that sets up an environment for another program and then executes that
+// program. See [Become].
 const Stage = "stage"
 
 // user is the user and group ID of programs under attack. It is the same as in their images.

@@ -26,8 +26,8 @@ var (
 	flagStart = regexp.MustCompile(`(?m)^ +(?:-\w, )?--[a-z]`)
 )
 
-// family matches flags that filter resources by one of their fields: their names differ in the last words, and their
-// descriptions in the words after "this".
+// family matches the description of a flag that filters resources by a field. The flags of a family differ in the
+// last words of their names, and in the words after "this" in their descriptions.
 var family = regexp.MustCompile("^(.* this) (.*)$")
 
 // flag is a row of the table of flags. A row can describe several flags of a family.
@@ -95,7 +95,7 @@ func formatFlags(flags []*flag) string {
 	return table.String()
 }
 
-// mergeFamily appends a flag to a group. It joins the row of the previous flag if both are of the same family.
+// mergeFamily adds a flag to a group. The flag shares the previous flag's row if both belong to the same family.
 func mergeFamily(group []*flag, f *flag) []*flag {
 	if len(group) > 0 {
 		last := group[len(group)-1]

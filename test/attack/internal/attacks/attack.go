@@ -19,11 +19,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Attack is an action of a hostile or careless caller or function, with the programs that it attacks.
+// Attack describes an attack by a hostile or careless caller or function, and the programs to attack.
 type Attack struct {
 	Name     string
 	Programs []string
-	// Short lists the programs to attack if the test runs with the option -short, which saves time.
+	// Short is the reduced list of programs to attack in a test with the option -short, to save time.
 	Short []string
 	// Run performs the attack and returns an error if the program responds wrongly. It must close its connections and
 	// return when ctx ends. The caller of Run checks everything else: that the program continues to run, frees its
@@ -34,11 +34,11 @@ type Attack struct {
 // Target is the program under attack, with the options for the attack.
 type Target struct {
 	*system.System
-	// Brief is true if the attack must be short because the test runs with the option -short.
+	// Brief is true in a test with the option -short. Attacks must then be short.
 	Brief bool
 }
 
-// chooseByTime returns brief if the attack must be short (option -short), otherwise long.
+// chooseByTime returns brief in a test with the option -short, otherwise long.
 func chooseByTime[T any](t *Target, brief, long T) T {
 	if t.Brief {
 		return brief
@@ -81,8 +81,8 @@ const (
 	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 
-// List returns a resource list that makes the hostile function (test/attack/function) perform the behaviour named by
-// do, such as "hang", with the argument arg. It enlarges the list by padding bytes.
+// List returns a resource list that makes the function test/attack/function misbehave. do names a behaviour, such
+// as "hang", and padding is the number of bytes to add to the list.
 func List(do, arg string, padding int) []byte {
 	return fmt.Appendf(nil, `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
@@ -117,7 +117,7 @@ func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*eval
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
 }
 
-// retryPause is the time that a caller waits after the program has rejected its evaluation, before it retries.
+// retryPause is the delay before a caller retries a rejected evaluation.
 const retryPause = 100 * time.Millisecond
 
 // pause waits for d or until ctx ends.

@@ -14,22 +14,22 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownField is a field number that no message of the services defines.
+// unknownField is a Protobuf field number that no message of the services uses.
 const unknownField = 15
 
-// healthBomb sends a compressed health check of about 1 MB, whose content exceeds the program's memory limit.
+// healthBomb sends a health check of about 1 MB that decompresses to more than the program's memory limit.
 var healthBomb = Attack{
 	Name: "gzip bomb to health", Programs: every, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, healthPath, 1200<<20, 1) },
 }
 
-// reflectionBomb sends the reflection service a compressed message, whose content exceeds the memory limit.
+// reflectionBomb sends a reflection request that decompresses to more than the program's memory limit.
 var reflectionBomb = Attack{
 	Name: "gzip bomb to reflection", Programs: every,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, reflectionPath, 1200<<20, 1) },
 }
 
-// manyBombs sends hundreds of evaluations concurrently: each is some kilobytes compressed, and 5 MiB decompressed.
+// manyBombs sends hundreds of evaluations concurrently. Each grows from some kilobytes to 5 MiB when decompressed.
 var manyBombs = Attack{
 	Name: "600 compressed requests", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, evaluatePath, 5<<20, 600) },
@@ -67,8 +67,8 @@ func compressBomb(size int) ([]byte, error) {
 	return message.Bytes(), w.Close()
 }
 
-// postRepeatedly sends n requests at once over ten connections, and waits until all requests are answered or ctx
-// ends. header contains the names and values of additional headers.
+// postRepeatedly sends n requests at once over ten connections, and waits for the answers until ctx ends. header
+// contains additional headers, each as a name and a value.
 func (t *Target) postRepeatedly(ctx context.Context, path string, body []byte, n int, header ...string) {
 	const connections = 10
 	var clients [connections]*http.Client

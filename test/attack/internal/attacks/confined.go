@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// secret is a text that functions of other callers must not find. secretList is a resource list that contains secret.
-// Its function runs for two seconds, so that the attacker has time to find the list in memory.
+// secret is a text in a caller's resource list that functions of other callers must not find. The list's function
+// runs for two seconds, so that the attacker can search the memory for that long.
 const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
@@ -41,8 +41,8 @@ func dockerConfig(*Target) string { return sandbox.DockerConfig }
 
 func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
-// confinement performs all attacks in which a function tries to escape from its restrictions, one after another. It
-// replaces the separate attacks if the test runs with the option -short.
+// confinement runs all attacks on the restrictions of functions, one after another. In a test with the option
+// -short, it replaces the separate attacks.
 var confinement = Attack{
 	Name: "confinement, all of it", Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -59,8 +59,8 @@ var confinement = Attack{
 	},
 }
 
-// confinementAttack returns an attack in which a function tries to access a resource that it must not reach. The
-// attack returns an error if the function's log reports that the access succeeded.
+// confinementAttack returns an attack by a function on a resource that it must not reach. The attack returns an
+// error if the function's log reports success.
 func confinementAttack(name, do, arg string) Attack {
 	return Attack{
 		Name: name, Programs: runners,
@@ -79,8 +79,8 @@ func confinementAttack(name, do, arg string) Attack {
 	}
 }
 
-// inRunner returns an attack on function-runner only. A function tries to access a resource that other programs
-// lack: the credentials of registries, or another function's program.
+// inRunner returns an attack by a function on resources that only function-runner stores. Such resources are the
+// credentials of registries and the programs of other functions.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,
@@ -88,8 +88,8 @@ func inRunner(name, do string, arg func(t *Target) string) Attack {
 	}
 }
 
-// attemptBreach evaluates a list. If the function's log reports that a forbidden access succeeded, attemptBreach
-// returns this report as an error.
+// attemptBreach evaluates a list with the hostile function. It returns an error if the function's log reports that
+// a forbidden access succeeded.
 func (t *Target) attemptBreach(ctx context.Context, list []byte) error {
 	answer, err := t.evaluate(ctx, system.Hostile, list)
 	return findBreaches(string(answer.GetLog()) + status.Convert(err).Message())

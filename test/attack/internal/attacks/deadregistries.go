@@ -34,9 +34,9 @@ var (
 // It exceeds the image-resolver's limit of concurrent fetches.
 const askers = 200
 
-// deadRegistries returns an attack in which each caller requests image after image from registries that never
-// complete an answer. For each request for a manifest, a registry calls answer, which may send a part of an answer.
-// The registry then keeps the connection open until the client closes it or ctx ends.
+// deadRegistries returns an attack in which callers request images from registries that never complete an answer.
+// answer may send a part of the answer to a request for a manifest. The registry then keeps the connection open
+// until the client closes it or ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -62,8 +62,8 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 	}
 }
 
-// serveDead serves registries that never complete an answer on the addresses t.Registries; see [deadRegistries].
-// stop closes their listeners and connections.
+// serveDead serves registries that never complete an answer, at the addresses in t.Registries. stop closes their
+// listeners and connections.
 func (t *Target) serveDead(
 	ctx context.Context, answer func(ctx context.Context, conn net.Conn),
 ) (stop func(), err error) {

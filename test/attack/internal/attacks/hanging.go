@@ -8,21 +8,21 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, for callers without a timeout. Function pods are not attacked:
-// only gateways call them, and only as often as the pod-manager permits.
+// hanging evaluates many functions that never exit, for callers without a timeout. Function pods are not attacked,
+// because only gateways call them, and only as often as the pod-manager permits.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging evaluates functions that never exit, with 5 MB lists that exceed the limit on memory for requests.
+// largeHanging evaluates functions that never exit. Their 5 MB lists together exceed the memory for requests.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
 }
 
-// hangFunctions evaluates functions that never exit for the given number of concurrent callers. Each list is
-// enlarged by padding bytes. A caller whose evaluation is rejected retries.
+// hangFunctions evaluates functions that never exit for several concurrent callers. Callers retry rejected
+// evaluations. padding is the number of bytes to add to each list.
 func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()

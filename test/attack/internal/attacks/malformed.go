@@ -74,7 +74,7 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// recordFrames returns the bytes of an HTTP/2 connection: a valid beginning, then the frames that write creates.
+// recordFrames returns the bytes of an HTTP/2 connection with a valid beginning. write adds the frames after it.
 func recordFrames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)

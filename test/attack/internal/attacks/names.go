@@ -42,7 +42,7 @@ var inventedImages = Attack{
 		if err != nil {
 			return fmt.Errorf("read metrics: %w", err)
 		}
-		// In metrics, the label of an image is the last part of the image's name.
+		// The metrics do not contain the label of the existing image, the last part of the image's name.
 		if label := path.Base(system.Hostile); !strings.Contains(string(metrics), strconv.Quote(label)) {
 			return fmt.Errorf("after 200 invented images metrics have no label %s", label)
 		}

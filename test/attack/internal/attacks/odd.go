@@ -23,10 +23,10 @@ var oddLists = Attack{
 	},
 }
 
-// list is the beginning of most of the unusual resource lists below.
+// list is the valid beginning of a resource list. Most unusual lists continue it.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// oddListsByKind returns all unusual and malformed resource lists. The key of a list describes why the list is odd.
+// oddListsByKind returns the unusual and malformed resource lists for a test, by a description of their oddity.
 func oddListsByKind() map[string]string {
 	all := largeLists()
 	maps.Copy(all, small)

@@ -35,8 +35,8 @@ var orphans = Attack{
 	},
 }
 
-// noneLeft waits until no helper process of a function runs in the given role, such as "orphan", and the program has
-// reaped all exited processes. It returns an error if this takes longer than orphanTimeout.
+// noneLeft waits until all helper processes with the given role, such as "orphan", have exited and are reaped. It
+// returns an error after orphanTimeout.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
 	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
 		left, zombies := 0, t.Zombies()

@@ -26,8 +26,8 @@ import (
 // longestRetry is the longest retry delay that the gateway may pass on from a pod to callers.
 const longestRetry = 5 * time.Minute
 
-// hostilePod serves a pod that sends answers that only the gateway may send: that no evaluator serves an image, and
-// very long retry delays. The gateway must not pass these answers on.
+// hostilePod serves a pod that claims that no evaluator serves an image, or that callers must wait for years. The
+// gateway must not pass these answers on.
 var hostilePod = Attack{
 	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -95,8 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn serves a pod that answers evaluations with the given error. It fails if the gateway passes on a part
-// of this error that a pod must not send to callers.
+// checkPassedOn evaluates a function in a pod that answers with the given error. It fails if the caller receives a
+// part of the error that pods must not send to callers.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

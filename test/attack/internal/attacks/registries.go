@@ -58,8 +58,7 @@ func (t *Target) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
 }
 
-// nameRegistry sends requests with image names in a repository. They make the program fetch an image from the
-// repository's registry, and list the repository's tags.
+// nameRegistry sends requests that make the program fetch an image of a repository and list the repository's tags.
 func (t *Target) nameRegistry(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {
 		conn, err := t.connectTo()
@@ -82,7 +81,7 @@ func (t *Target) nameRegistry(ctx context.Context, client *http.Client, reposito
 	_, _ = resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 }
 
-// trap listens on addresses to which the program must not connect, and records connections.
+// trap contains listeners on addresses to which the program must not connect. It records connections.
 type trap struct {
 	listeners []net.Listener
 	mu        sync.Mutex

@@ -15,7 +15,7 @@ const (
 	long  = 30 * time.Second
 )
 
-// announced is the message size in the gRPC prefix of slow uploads: the largest size that programs accept.
+// announced is the message size in bytes that slow uploads declare. It is the largest size that programs accept.
 const announced = 6<<20 - 5
 
 // The pace of a slow upload: 4 KiB every 5 s, slightly above the minimum that the server requires, 16 KiB in 30 s.

@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 )
 
-// Role is the first argument with which the command attack starts its own copy that runs well-behaved callers.
+// Role is the first argument of the copy of the command attack that runs the well-behaved callers.
 const Role = "callers"
 
 // The load of the well-behaved callers. Each caller has its own connection and calls at fixed times, even if
@@ -34,8 +34,8 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve is an optional prefix of the image argument of [Run]. The calls then resolve tags of the repository after
-// the prefix, a new tag each time, so that the image-resolver cannot answer from its cache.
+// Resolve is a prefix of the image argument of [Run] that makes callers resolve tags instead. The rest is a
+// repository. Each call resolves a new tag, so that the image-resolver cannot answer from its cache.
 const Resolve = "resolve="
 
 // Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and the result
@@ -89,7 +89,7 @@ func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, 
 	}
 }
 
-// callAndCheck makes a call and checks the answer. marker, in the list or image tag, tells this call's answer apart.
+// callAndCheck makes a call and checks the answer. marker differs in each call, to detect another call's answer.
 func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -17,10 +17,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Config configures a row of the results: an attack on a program.
+// Config configures an attack on a program. The result is a row of a table.
 type Config struct {
 	System *system.System
-	// Brief is true if the attack must be short because the test runs with the option -short.
+	// Brief is true in a test with the option -short. Attacks must then be short.
 	Brief bool
 }
 
@@ -132,8 +132,8 @@ func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// awaitSettled waits until the program has freed the attack's memory or the time settle is over. It returns the
-// program's memory usage then.
+// awaitSettled waits until the program has freed the attack's memory, at most for the time settle. It returns the
+// program's remaining memory usage in bytes.
 func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {

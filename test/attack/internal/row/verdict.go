@@ -15,9 +15,9 @@ import (
 const (
 	// slower is the maximum ratio of the callers' latency during an attack to their latency before it.
 	slower = 3
-	// leastP99 replaces a lower latency before the attack when it is compared with the latency during the attack. The
-	// callers, the attack and the program share two processors, where a scheduler's time slice is some milliseconds. A
-	// smaller value would measure the scheduler, not the program.
+	// leastP99 is the minimum baseline for latencies during an attack. A lower latency before the attack counts as
+	// this value. The callers, the attack and the program share two processors, where a scheduler's time slice is some
+	// milliseconds. A smaller value would measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
 	// kept is the additional memory that a program may use after an attack. Ten attacks that each leave this much would
 	// reach its memory limit. A tenth of the program's earlier usage, some megabytes, would be too strict: garbage

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// Lender replaces the pod-manager for a gateway under attack. It immediately grants leases, which permit pod calls.
+// Lender replaces the pod-manager for a gateway under attack. It lets the gateway call a pod without delay.
 type Lender struct {
 	podmanagerv1connect.UnimplementedPodManagerServiceHandler
 	Address string

@@ -45,8 +45,8 @@ type Program struct {
 	peak  atomic.Int64
 }
 
-// startPlan starts a program with the command line and environment in a plan, and waits until it serves requests.
-// If memory is limited, the program gets its own control group.
+// startPlan starts a program with the arguments and environment of a plan, and waits until it serves requests. If
+// memory is limited, the program gets its own control group.
 func (s *System) startPlan(ctx context.Context, name string, p plan) (*Program, error) {
 	s.started++
 	program := &Program{Name: name, Address: p.address, Metrics: p.metrics, dir: s.dir, ended: make(chan struct{})}

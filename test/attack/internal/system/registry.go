@@ -36,7 +36,7 @@ func (s *System) insecureRegistries() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
-// Repository returns a repository of the working registry for well-behaved callers. Every tag exists in it.
+// Repository returns the repository whose tags well-behaved callers resolve. Every tag exists in it.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
 func (s *System) startRegistry() error {
@@ -49,7 +49,7 @@ func (s *System) startRegistry() error {
 	return nil
 }
 
-// newRegistry returns the handler of a registry where every tag of every repository is the same image.
+// newRegistry returns the handler of a registry that returns the same image for every tag of every repository.
 func newRegistry() http.Handler {
 	const (
 		configType   = "application/vnd.oci.image.config.v1+json"

@@ -52,7 +52,7 @@ type System struct {
 	callers  *sandbox.Group // nil without memory limits
 }
 
-// plan contains the command line, the environment and the addresses with which a program is started.
+// plan contains the arguments, environment variables and addresses for the start of a program.
 type plan struct {
 	address, metrics string
 	args, env        []string
@@ -176,7 +176,7 @@ func (s *System) plan(name string) (plan, error) {
 	return p, err
 }
 
-// configure adds the arguments and environment variables that the named program needs to the plan.
+// configure adds the named program's arguments and environment variables to its plan.
 func (s *System) configure(p *plan, name string) error {
 	_, port, _ := strings.Cut(p.address, ":")
 	functions, config := filepath.Join(s.dir, "functions"), filepath.Join(s.dir, "config.yaml")
@@ -216,7 +216,7 @@ func (s *System) Favour(pid int) (err error) {
 	return s.callers.Add(pid)
 }
 
-// Stop ends everything that Start started, and the well-behaved callers.
+// Stop stops the program under attack, the servers that it needs, and the well-behaved callers.
 func (s *System) Stop() error {
 	var failures []error
 	if s.callers != nil {

@@ -192,8 +192,7 @@ func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	return nil
 }
 
-// Envelope returns a message with gRPC's prefix: a flag for compression, and announced as the message's length. An
-// attack can announce a wrong length.
+// Envelope returns a message with gRPC's prefix for the message's length. Attacks can announce a wrong length.
 func Envelope(message []byte, compressed bool, announced int) []byte {
 	prefix := make([]byte, 5, 5+len(message))
 	if compressed {

@@ -78,8 +78,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// pollUntil calls the function look until it returns nil. If ctx ends first, the error contains the last error of this
-// function, which says why the condition is not met yet.
+// pollUntil calls the function look until it returns nil. If ctx ends first, pollUntil returns the function's last
+// error, the reason for the wait.
 func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)

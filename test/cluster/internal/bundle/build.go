@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// program is a program that buildPrograms has built.
+// program is a compiled Go program for an image.
 type program struct {
 	Package string
 	// Version is the version of the module that contains the program. It is empty for modules of this repository.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle lists the images that are pushed to a cluster's registries, and builds the programs in the images.
+// Package bundle defines the images that are pushed to a cluster's registries, and builds their programs.
 package bundle
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// catalogRepositories are the prefixes of repositories with catalog functions in a cluster's registries: our own
-// prefix, and the prefix at ghcr.io, for which a registry of the cluster is a mirror.
+// catalogRepositories are the prefixes of repositories with catalog functions in a cluster's registries. The second
+// prefix serves pulls from ghcr.io, because a registry of the cluster is its mirror.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
 // catalog returns the images of the catalog functions, which the go.mod files below functions/ list as tools.

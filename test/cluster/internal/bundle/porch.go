@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Porch returns the images of Porch's programs in dir. Its function-runner gets no functions. applets is the path of
-// our wrapper-server, which also acts as the programs cp and grpc-health-probe in these images.
+// Porch returns the images of Porch's programs in dir, without functions for Porch's function-runner. applets is
+// the path of our wrapper-server, which these images also use as cp and grpc-health-probe.
 func Porch(dir, applets string) []image.Spec {
 	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
 	runner := porchImage("function-runner", filepath.Join(dir, "function-runner"))

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Groups returns the process IDs in the named group and in all groups below it, in every hierarchy, by the groups'
-// directories. It omits groups that are removed during the call.
+// Groups returns the process IDs in a control group and in all groups below it, by the directories of these groups.
+// It searches every hierarchy, and omits groups that are removed during the call.
 func Groups(name string) (map[string][]int, error) {
 	roots, err := listHierarchies()
 	if err != nil {

@@ -81,7 +81,7 @@ func killMember(dir string, pid int) {
 		return
 	}
 	defer unix.Close(fd)
-	// Check again with the descriptor (pidfd) open: it refers to this process even if the ID is reused.
+	// The process is still in the group. Its descriptor (pidfd) refers to it even if its ID is reused now.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

@@ -16,8 +16,8 @@ import (
 // stripped contains linker flags that omit symbols and debug information.
 const stripped = "-s -w"
 
-// builds is the environment of the go command when it builds components: without a workspace and without cgo. GOGC is
-// high because the compiler runs only briefly and memory is cheaper than garbage collection.
+// builds contains the environment variables for building a cluster's programs. GOGC is high because the compiler
+// runs only briefly and memory is cheaper than garbage collection.
 var builds = []string{"GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}
 
 // goTool runs the go command in dir.

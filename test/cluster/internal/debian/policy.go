@@ -29,7 +29,7 @@ func denyServices() (policy, error) { return newPolicy(policyFile, savedFile) }
 
 func newPolicy(path, saved string) (policy, error) {
 	p := policy{path: path, saved: saved}
-	// Keep an existing saved file: an earlier installation was killed before it restored this original.
+	// No original program is saved yet. If an earlier installation was killed, its saved original must stay.
 	if _, err := os.Lstat(saved); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(path, saved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return policy{}, fmt.Errorf("set aside %s: %w", path, err)

@@ -11,7 +11,7 @@ import (
 const (
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 8 * time.Second
-	// healthy is the run time of a program after which its next restart waits only for minBackoff again.
+	// healthy is the run time after which a program's restart delay is reset to minBackoff.
 	healthy = 10 * time.Second
 )
 
@@ -22,7 +22,7 @@ func newBackoff() backoff {
 	return backoff{retry.Backoff{First: minBackoff, Max: maxBackoff}}
 }
 
-// next returns how long to wait before the restart of a program that ran for the given time.
+// next returns the delay before the restart of a program that ran for the given time.
 func (b *backoff) next(ran time.Duration) time.Duration {
 	if ran >= healthy {
 		b.Reset()

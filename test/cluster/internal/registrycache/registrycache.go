@@ -19,8 +19,8 @@ import (
 // Cache stores the last copy of a registry's directory, in a subdirectory of Dir that is named by the content's key.
 type Cache struct{ Dir string }
 
-// Key returns the key of a registry's content after images were pushed to it. before is the key before these pushes,
-// and is empty for an empty registry. images contains the digests of the pushed images by name.
+// Key returns the cache key of a registry's content after a push. before is the key of the earlier content, or
+// empty for an empty registry. images contains the digests of the pushed images by name.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", before, images) // prints maps sorted by key

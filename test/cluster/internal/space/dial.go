@@ -38,7 +38,7 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if back := unix.Setns(int(ours.Fd()), unix.CLONE_NEWNET); back == nil {
-		// If the thread cannot return to its namespace, leave it locked, so that the runtime ends it with its goroutine.
+		// The thread is back in its namespace. Otherwise it stays locked, so that the runtime ends it with its goroutine.
 		runtime.UnlockOSThread()
 	}
 	return connection, err

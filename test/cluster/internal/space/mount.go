@@ -120,7 +120,7 @@ func mountResolver(source string) error {
 	if err != nil {
 		return bindMount(source, path)
 	}
-	// A link may point into a covered directory. Create its target, because a mount point must exist.
+	// The link is relative to its directory, which another mount may cover. Create its target, the mount point.
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}

@@ -70,7 +70,7 @@ func (p Process) Kill(ctx context.Context) error {
 		return nil // already exited
 	}
 	defer unix.Close(fd)
-	// Check again with the descriptor (pidfd) open: it refers to this process even if the ID is reused.
+	// The process exited before its descriptor (pidfd) was open, so the descriptor may refer to another process.
 	if !p.Alive() {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push copies an image to a new name. The parameters of and as are the names of the original and of the copy. If
-// change is not nil, Push calls it to modify the copy's image configuration. The options are for the copy's registry.
+// Push copies the image named of to the name as. If change is not nil, Push calls it to modify the copy's image
+// configuration. The options are for the copy's registry.
 func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remote.Option) {
 	t.Helper()
 	image, err := remote.Image(Reference(t, of), remote.WithContext(t.Context()))

@@ -43,7 +43,7 @@ func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to each package of tests
 }
 
-// Rewrite returns copies of the objects. It formats each as YAML, calls change with it, and parses the result.
+// Rewrite returns changed copies of the objects. change receives each object as YAML and returns the new YAML.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	string) string,
 ) []*unstructured.Unstructured {

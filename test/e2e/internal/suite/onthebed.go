@@ -17,7 +17,7 @@ var InsecureRegistries = map[string]string{
 	"function-runner": "FNR_INSECURE_REGISTRIES",
 }
 
-// OfTheMesh reports whether an object's kind exists only on clusters with Istio. (test/deploy tests these objects.)
+// OfTheMesh reports whether an object's kind exists only on clusters with Istio. test/deploy tests such objects.
 func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }

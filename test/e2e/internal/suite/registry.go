@@ -25,7 +25,7 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version selects a version of the programs' images: a prefix of repositories in the registry without credentials.
+// Version selects the images that a test deploys. It is a repository prefix in the registry without credentials.
 type Version string
 
 const (
@@ -33,7 +33,7 @@ const (
 	Current Version = "programs"
 	// Previous selects images built from an earlier commit, for tests of upgrades.
 	Previous Version = "previous"
-	// Porch selects images of Porch's own programs.
+	// Porch selects images with the programs of a real Porch, such as its server.
 	Porch Version = "porch"
 )
 

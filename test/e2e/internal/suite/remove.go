@@ -20,9 +20,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// RemoveNamespace deletes a namespace and waits until it no longer exists. If the test has failed, it first saves the
-// namespace's objects and logs. It deletes controllers and pods first: the namespace controller checks only after half
-// of a grace period whether pods have exited. It shortens this period: a starting container misses SIGTERM.
+// RemoveNamespace deletes a namespace and waits until it is gone. After a failed test, it first saves the
+// namespace's objects and logs. It deletes controllers and pods itself because the namespace controller waits for
+// half of a pod's grace period. It limits this period because starting containers miss SIGTERM.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -70,7 +70,7 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until no objects exist. It calls the function there with each object, at first and after changes.
+// awaitNone waits until no objects exist. It calls there with each existing object, at first and after each change.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

@@ -11,8 +11,8 @@ import (
 // ConditionTimeout is the timeout of [Until]. It is shorter than the test's, so that Until can still print the state.
 const ConditionTimeout = 5 * time.Minute
 
-// Until waits until the function holds returns true. If the wait fails, it prints the function's second result, which
-// describes the state.
+// Until calls holds until it returns true. The second result of holds describes the state, and is printed if the
+// wait fails.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
