@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bed describes a running cluster of the test bed (test/cluster) to tests: its files and its registries.
+// Package bed describes a running cluster of the test bed (test/cluster) to tests, with its files and registries.
 package bed
 
 import (

@@ -94,7 +94,7 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	}
 	defer log.Close()
 	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keptDirectories()...)...)
-	// All programs of the cluster inherit GOGC: less garbage collection saves a tenth of the processor time. Using
+	// All programs of the cluster inherit GOGC. Less garbage collection saves a tenth of the processor time. Using
 	// more memory is acceptable because clusters are short-lived.
 	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root", "GOGC=400"}
 	command.Dir = "/"
@@ -105,8 +105,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keptDirectories returns flags of the hidden `cluster init`. They name the directories that must stay visible in the
-// cluster's mount namespace: the cached programs, the sources and Go's caches.
+// keptDirectories returns the flags of `cluster init` for directories that stay visible in the cluster's mount
+// namespace. These are the cached programs, the sources and Go's caches.
 func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {

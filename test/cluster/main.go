@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cluster runs a real single-node Kubernetes, with registries, on a
-// Debian machine without Docker, and removes it without a trace.
+// Command cluster runs a single-node Kubernetes with registries on a Debian machine without Docker. It also removes
+// the cluster without a trace.
 package main
 
 import (

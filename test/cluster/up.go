@@ -82,8 +82,8 @@ func isUsable(l layout.Layout, revision string) bool {
 	return err == nil && running.Ready && running.Config == revision && running.Init.Alive()
 }
 
-// lockCluster waits for exclusive use of the cluster, so that commands that change the same cluster run one after
-// another. It returns the cluster's layout.
+// lockCluster waits for exclusive use of the cluster, so that only a single command changes it. It returns the
+// cluster's layout.
 func (o *options) lockCluster() (l layout.Layout, unlock func(), err error) {
 	if l, err = o.layout(); err != nil {
 		return l, nil, err

@@ -102,7 +102,7 @@ func (b board) json(name string) object {
 	}
 }
 
-// variables returns the variables of a dashboard: the data source, the namespaces, and the functions if it has any.
+// variables returns the variables of a dashboard. Only dashboards about functions get a variable for functions.
 func variables(b board) []object {
 	datasource := object{"type": "prometheus", "uid": "${datasource}"}
 	choice := func(name, label, query string) object {
@@ -175,7 +175,7 @@ func targets(queries []query) []object {
 	return all
 }
 
-// step returns a threshold of a panel: the colour of values above from, which is nil for the lowest threshold.
+// step returns a threshold of a panel. Values above from get the colour. from is nil for the lowest threshold.
 func step(color string, from any) object { return object{"color": color, "value": from} }
 
 // toFunction is a link from a function's line in a graph to the dashboard "function", with that function selected.

@@ -13,7 +13,7 @@ const (
 // search is a panel that lists traces or log lines. Its data source is not Prometheus but Tempo, Jaeger or Loki.
 type search struct {
 	title, description string
-	// source is the type of the data source and the name of the variable that selects it. kind is the panel's type.
+	// source is the type of data source and the name of its variable. kind is the panel's type.
 	source, kind string
 	// query contains the data source's fields of Grafana's "target" object, including the query.
 	query object
@@ -80,7 +80,7 @@ var searchOptions = map[string]object{
 	},
 }
 
-// searchVariables returns the variables for panels of traces and logs: data sources, Jaeger's service and tags.
+// searchVariables returns the variables for panels of traces and logs, such as the data sources.
 func searchVariables() []object {
 	source := func(kind, label string) object {
 		return object{"name": kind, "type": "datasource", "query": kind, "label": label}

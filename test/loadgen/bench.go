@@ -94,8 +94,8 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	return levels, nil
 }
 
-// compareOutputs evaluates an input once at each target, and returns the names of the targets whose output differs
-// from the output of the first target.
+// compareOutputs checks that all targets return the same output for an input. It returns the names of the targets
+// whose output differs from the first target's.
 func (p Plan) compareOutputs(ctx context.Context, input Input) (different []string, err error) {
 	var want []byte
 	for i, target := range p.Targets {

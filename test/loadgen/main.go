@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command loadgen measures the latency of evaluations of a function, and compares targets: gateways, the function's
-// program, or a loop in a shell. Each round measures each target for a turn, in a random order, so that changes of the
-// machine's speed affect all targets. The confidence intervals of the ratios come from the variation between rounds.
-// The command runs in make bench and make bench-cluster.
+// Command loadgen compares the latency of a function's evaluations at targets, such as gateways and the function's
+// program. Each round measures each target for a turn, in a random order, so that changes of the machine's speed
+// affect all targets. The confidence intervals of the ratios come from the variation between rounds. The command
+// runs in make bench and make bench-cluster.
 package main
 
 import (

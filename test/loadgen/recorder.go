@@ -16,7 +16,7 @@ const (
 	digits  = 3
 )
 
-// bar is a bar of a histogram: the number of evaluations in a range of latencies, with the middle of the range.
+// bar is a bar of a histogram, with the number of evaluations in a range of latencies and the range's middle.
 type bar struct {
 	latency time.Duration
 	count   int64

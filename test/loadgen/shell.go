@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Shell runs a command in a shell loop, as fast as possible, with list as standard input, and discards the output.
-// After each run, it calls the function each with the command's error or nil. It kills the command and returns if this
-// function returns false, ctx ends, or a run takes longer than limit. A limit of zero means none.
+// Shell runs a command in a shell loop, with list as standard input, and discards the output. After each run, it
+// calls the function each with the command's error or nil. It kills the command and returns if this function
+// returns false, ctx ends, or a run takes longer than limit. A limit of zero means none.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {

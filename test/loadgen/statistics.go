@@ -63,8 +63,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latency quantile for each of the ascending shares, such as 0.99. total is the weighted number
-// of evaluations.
+// quantiles returns the latency for each share of evaluations, such as 0.99. The shares must ascend. total is the
+// weighted number of evaluations.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -82,7 +82,7 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 // eachOnce returns the weights of the actual measurement, in which each round counts once.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
-// drawRounds draws as many rounds as there are, with replacement (bootstrap), and returns how often each was drawn.
+// drawRounds draws a bootstrap sample of the rounds, and returns the number of draws of each round.
 func drawRounds(rng *rand.Rand, rounds int) []int {
 	weights := make([]int, rounds)
 	for range rounds {
@@ -165,8 +165,8 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	return level
 }
 
-// countEvaluations returns the numbers of successful and failed evaluations of the target with the given index, and
-// the processor time of this program in the target's turns.
+// countEvaluations counts a target's successful and failed evaluations. It also returns the processor time of this
+// program in the target's turns.
 func countEvaluations(rounds [][]turn, target int) (result Result, client time.Duration) {
 	for _, turns := range rounds {
 		t := turns[target]

@@ -61,8 +61,8 @@ func (t target) printResults(w io.Writer, output []byte, late bool, budget time.
 	return err
 }
 
-// writeModfile writes a copy of the module's go.mod in which the replace directive for libs has an absolute path,
-// because gremlins copies the module elsewhere. It returns the go command's flag that selects the copy.
+// writeModfile writes a copy of the module's go.mod with an absolute path for libs, because gremlins copies the
+// module elsewhere. It returns the go command's flag that selects the copy.
 func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))

@@ -45,7 +45,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run tests mutations in a sandbox if possible: mutated code that sends signals may kill unrelated processes.
+// run tests mutations in a sandbox if possible, because mutated code that sends signals may kill other processes.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
 	if err != nil {

@@ -21,8 +21,8 @@ type bench struct {
 	items, callers, ways string // comma-separated lists
 	document             string // file to write the figures into, empty for none
 	budget, block        time.Duration
-	// examples is the directory of the command examples/functions. launcher is the value of FNR_SANDBOX, which selects
-	// the program that starts sandboxes. podman is the command line that runs an image, without the image's name.
+	// examples is the directory of the command examples/functions. launcher selects the program that starts sandboxes,
+	// as a value of FNR_SANDBOX. podman is the command line that runs an image, without the image's name.
 	examples, launcher, podman string
 	// kpt is the path of the program kpt. make kpt-compare builds it.
 	kpt string
@@ -32,7 +32,7 @@ type bench struct {
 	stderr   io.Writer
 }
 
-// way is a measured method of evaluating resource lists, such as a process for each list or a call of a gateway.
+// way is a program whose evaluations are measured, such as a gateway, or the function as a process for each list.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
@@ -69,7 +69,7 @@ func (b *bench) measureTables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run measures all ways of evaluating, with all sizes of lists and all numbers of callers (table "overhead").
+// run compares the measured programs for all sizes of lists and all numbers of callers (table "overhead").
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.openWays(ctx)
 	defer stop()
@@ -134,7 +134,7 @@ func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err erro
 	return ways, stop, nil
 }
 
-// sameOutput returns an error if ways of evaluating return different outputs, which makes their times incomparable.
+// sameOutput returns an error if measured programs return different outputs, because their times are incomparable.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

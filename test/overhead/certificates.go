@@ -66,8 +66,8 @@ func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// write issues a certificate for a program, writes it with its key and the authority into a new directory below dir,
-// and returns the path of the new directory.
+// write issues a certificate for a program and writes the certificate, its key and the authority to files. It
+// returns their directory, which is new and below dir.
 func (a *authority) write(dir, program string) (string, error) {
 	template := certificateTemplate()
 	template.URIs = []*url.URL{{Scheme: "spiffe", Host: "function-runner", Path: "/" + program}}

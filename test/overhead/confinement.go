@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// Limits for the cost of confinement, the restriction of functions' access to the machine: spareLimit applies to
+// Limits for the cost of confinement, the restriction of functions' access to the machine. spareLimit applies to
 // processes started in advance of their evaluation, newLimit to processes started during the evaluation.
 const (
 	spareLimit = 1.05                   // maximum ratio to the unconfined median

@@ -14,9 +14,9 @@ import (
 // clockTick is the unit of processor times in /proc. It has this value on all Linux systems (USER_HZ is 100).
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the processor time that this program and the server pid have used so far, including their
-// child processes that have exited. On a machine with other load, it is more reliable than wall-clock time. pid is
-// 0 if the measured evaluations need no server.
+// processorTime returns the processor time of this program and the server pid, including their exited children. On
+// a machine with other load, it is more reliable than wall-clock time. pid is 0 if the measured evaluations need no
+// server.
 func processorTime(pid int) (time.Duration, error) {
 	var total time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
@@ -40,7 +40,7 @@ func readTicks(pid int) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the server's processor time: %w", err)
 	}
-	// Sum fields 14 to 17 of proc(5). Parse after the last parenthesis: the name before it may contain any character.
+	// Sum fields 14 to 17 of proc(5). Parse after the last parenthesis, because the name may contain any character.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	var total int64
 	for _, field := range fields[11:15] {

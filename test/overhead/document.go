@@ -68,7 +68,7 @@ func (b *bench) keepFigures(ctx context.Context, table string, measure func(cont
 // padding matches the spaces and dashes that align the columns of a Markdown table on a terminal.
 var padding = regexp.MustCompile(`( ) +|(---)-+`)
 
-// formatMarkdown returns the figures as Markdown: a Markdown table without padding, and other text as a code block.
+// formatMarkdown removes the padding of Markdown tables, and puts other figures in a code block.
 func formatMarkdown(figures string) string {
 	if strings.HasPrefix(figures, "|") || strings.Contains(figures, "\n|") {
 		return padding.ReplaceAllString(figures, "$1$2")

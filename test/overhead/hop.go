@@ -15,9 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// hop is a minimal evaluator: a gRPC server that starts a new process of the function for each call and checks
-// nothing. Its time minus the process's time is the cost of a gRPC call on this machine. Higher costs of the gateway
-// or the wrapper-server come from their own code.
+// hop is a minimal gRPC server that starts a new process of the function for each call. It checks nothing. Its time
+// minus the process's time is the cost of a gRPC call on this machine. Higher costs of the gateway or the
+// wrapper-server come from their own code.
 type hop struct {
 	evaluator.UnimplementedFunctionEvaluatorServer
 	evaluate func(context.Context, []byte) ([]byte, error)

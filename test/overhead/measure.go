@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// times contains the measurements of a way of evaluating, such as the gateway.
+// times contains the measured times of a program, such as the gateway.
 type times struct {
 	evaluations []time.Duration
 	// cpu is the processor time of all calls. Unlike evaluations, it includes the first call of each turn.
@@ -18,9 +18,9 @@ type times struct {
 	calls int // number of calls in cpu
 }
 
-// measure returns the times of each way of evaluating by its name. It measures the ways in turns, in a random order in
-// each round, so that changes of the machine's speed affect all ways. Only a single way runs at a time, so that its
-// background work, such as starting processes, does not slow down the next.
+// measure returns the times of each measured program, by name. It measures the programs in turns, in a random order
+// in each round, so that changes of the machine's speed affect all programs. Only a single program runs at a time,
+// so that its background work, such as starting processes, does not slow down the next.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)

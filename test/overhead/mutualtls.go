@@ -54,7 +54,7 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 	return err
 }
 
-// measureRounds measures two ways of evaluating in turns, and returns the two median durations of each round.
+// measureRounds measures two programs in turns, and returns the two median durations of each round.
 func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rounds [][2]time.Duration, err error) {
 	end := time.Now().Add(b.budget)
 	for n := 0; n < 3 || time.Now().Before(end); n++ {
@@ -72,8 +72,8 @@ func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rou
 	return rounds, nil
 }
 
-// reportMutualTLS returns a text with the median durations over all rounds, and with the ratio of the duration with
-// mutual TLS to the duration without it.
+// reportMutualTLS returns a text with the median durations over all rounds. The text also contains the ratio of the
+// duration with mutual TLS to the duration without it.
 func reportMutualTLS(rounds [][2]time.Duration) string {
 	ratio, low, high := ratioInterval(rounds)
 	medians := func(i int) time.Duration {

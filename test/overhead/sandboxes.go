@@ -123,7 +123,7 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	return functions, err
 }
 
-// sandboxRows measures a function in all ways of evaluating, and prints a row for each way.
+// sandboxRows measures a function in sandboxes, as a bare process and with podman, and prints a row for each.
 func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxedFunction) error {
 	ways := []way{{"bare", bareProcess(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
@@ -148,8 +148,8 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay pulls an image with podman, and returns a way of evaluating that runs the image. ways is empty if podman
-// is not installed. remove removes the image.
+// podmanWay pulls an image and prepares its evaluation with podman. ways is empty if podman is not installed.
+// remove removes the image.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -169,8 +169,8 @@ func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove
 	return []way{{"podman", evaluate, 0, ""}}, remove, nil
 }
 
-// measureSandboxes measures the ways of evaluating for each size of lists, and prints a row for each. It measures
-// podman last, because podman continues to clean up after a function has exited.
+// measureSandboxes measures the programs for each size of lists, and prints a row for each. It measures podman
+// last, because podman continues to clean up after a function has exited.
 func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways, podman []way) error {
 	for items := range strings.SplitSeq(b.items, ",") {
 		n, err := strconv.Atoi(items)
@@ -199,7 +199,7 @@ func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways
 	return nil
 }
 
-// reportSandboxes prints a row for each way of evaluating, with its ratios to the first way, the bare process.
+// reportSandboxes prints a row for each measured program, with its ratios to the first, the bare process.
 func (b *bench) reportSandboxes(function string, items int, ways []way, paused, row []times) error {
 	const micros = time.Microsecond
 	for i, w := range ways {
@@ -214,8 +214,8 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 	return nil
 }
 
-// inTurns measures the ways of evaluating in turns, in a random order in each round. If pause is not zero, a turn is a
-// pause and an evaluation. Otherwise, it is several evaluations, of which the first is not counted.
+// inTurns measures programs in turns, in a random order in each round. If pause is not zero, a turn is a pause and
+// an evaluation. Otherwise, it is several evaluations, of which the first is not counted.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))
 	if len(ways) == 0 {

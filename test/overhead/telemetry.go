@@ -18,8 +18,8 @@ const telemetryLimit = 1.03
 const telemetryHeader = "items callers way     samples        p50       mean        cpu   p50/off  mean/off " +
 	"  cpu/off  limit"
 
-// telemetry measures a gateway without telemetry, and a gateway that traces, exports and logs each evaluation and
-// whose metrics are scraped every second (table "telemetry"). It fails if the ratio exceeds telemetryLimit.
+// telemetry compares gateways with and without full telemetry, and fails if the ratio exceeds telemetryLimit (table
+// "telemetry"). Full telemetry traces, exports and logs each evaluation, and metrics are scraped every second.
 func (b *bench) telemetry(ctx context.Context) error {
 	ways, stop, err := b.telemetryWays(ctx)
 	defer stop()
@@ -47,8 +47,8 @@ func (b *bench) telemetry(ctx context.Context) error {
 	return nil
 }
 
-// reportTelemetry prints a row for each way of evaluating, and reports whether telemetryLimit is held. The row
-// contains the processor time, which is more reliable than the median on a busy machine. It excludes the collector and
+// reportTelemetry prints a row for each gateway, and reports whether telemetryLimit is held. The row contains the
+// processor time, which is more reliable than the median on a busy machine. It excludes the collector and
 // Prometheus, which would run on other machines.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()

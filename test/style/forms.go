@@ -60,7 +60,7 @@ var (
 	plainSubject = form{"commit subject without an area", 1, 100, nil} // subjects on main are never changed
 )
 
-// count contains the number of units that have a form (found) and the number of all units (of).
+// count contains the number of units with a form, and the number of all units.
 type count struct {
 	found, of int
 }

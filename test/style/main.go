@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// part is a part of the repository with its own counts: a module, the documents, or the commits.
+// part is a part of the repository with its own counts, such as a module, the documents or the commits.
 type part = string
 
 func run(root string) error {
@@ -65,8 +65,8 @@ func findProblems(present map[part]counts) []string {
 
 var generated = regexp.MustCompile(`_test\.go$|^libs/gen/|(^|/)testdata/`)
 
-// measureForms counts the discouraged forms in all Go and Markdown files of the repository, except for tests and
-// generated code, and in the last 200 commits.
+// measureForms counts the discouraged forms in the repository and in its last 200 commits. It reads all Go and
+// Markdown files, except for tests and generated code.
 func measureForms(root string) (map[part]counts, error) {
 	modules, err := gitLines(root, "ls-files", "go.mod", "*/go.mod")
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command team is an example of a KRM function in Go: it sets the label "team" of all resources.
+// Command team is an example of a KRM function in Go. It sets the label "team" of all resources.
 package main
 
 import (

@@ -37,7 +37,7 @@ func collectTraces(ctx context.Context, address string) error {
 	return serveHTTP(ctx, address, mux)
 }
 
-// printSpans prints the trace ID, span ID, parent's span ID ("-" for a root span), service and name of each span.
+// printSpans prints a line for each span with its IDs, service and name. The parent's ID of a root span is "-".
 func printSpans(data *tracev1.TracesData) {
 	for _, from := range data.GetResourceSpans() {
 		service := textAttribute(from.GetResource().GetAttributes(), "service.name")

@@ -40,8 +40,8 @@ const Namespaces = "overlays/namespaces"
 // Operator is the path, relative to the directory deploy, of a kustomization that needs the Prometheus operator.
 const Operator = "observability/operator"
 
-// Combinations returns the directories of the kustomizations to test, by name: the kustomizations below the directory
-// deploy except for Operator, and a new kustomization for each combination of a base and a component.
+// Combinations returns the directories of the kustomizations to test, by name. These are the kustomizations below
+// the directory deploy except for Operator, and a new kustomization for each combination of a base and a component.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -92,8 +92,8 @@ func Documented(t testing.TB, root string) map[string]string {
 	return dirs
 }
 
-// ownOverlay copies the directory deploy, adds a kustomize overlay with the given content to the copy, as a user would,
-// and returns the overlay's directory.
+// ownOverlay adds an overlay to a copy of the directory deploy, as a user would. It returns the overlay's
+// directory.
 func ownOverlay(t testing.TB, root, content string) string {
 	t.Helper()
 	overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")

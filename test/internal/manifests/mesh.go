@@ -57,7 +57,7 @@ func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// knownKinds returns the scheme with which Decode parses objects: the kinds of Kubernetes and AuthorizationPolicy.
+// knownKinds returns the scheme for Decode. It contains the kinds of Kubernetes and the kind AuthorizationPolicy.
 func knownKinds() *runtime.Scheme {
 	all := runtime.NewScheme()
 	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})

@@ -47,8 +47,8 @@ var programs = []struct{ dir, names string }{
 	{"libs/telemetry", "all"},
 }
 
-// Metrics returns the metrics that the code of all services defines, in the order of the table in docs/metrics.md.
-// root is the repository's directory.
+// Metrics returns the metrics of all services, in the order of the table in docs/metrics.md. root is the
+// repository's directory.
 func Metrics(root string) ([]Metric, error) {
 	var found []Metric
 	for _, dir := range []string{"services", "libs", "wrapper-server"} {

@@ -97,7 +97,7 @@ func (g *Group) Used() int64 {
 	return used - g.readValue("memory.stat", g.inactive)
 }
 
-// readValue returns the number on the line "name number" in a file of the group, or 0 without such a line.
+// readValue returns the number after a name in a file of the group, or 0 if the file lacks the name.
 func (g *Group) readValue(file, name string) int64 {
 	content, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(content)) {
@@ -124,7 +124,7 @@ func removeGroup(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		for _, field := range strings.Fields(string(content)) {
-			// Skip 0, which stands for a process of another PID namespace: kill(0) would kill this process's own group.
+			// Skip 0, a process of another PID namespace, because kill(0) would kill this process's own group.
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

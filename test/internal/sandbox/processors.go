@@ -10,8 +10,8 @@ import (
 // processorsRoot is the root directory of the CPU controller in cgroup v1.
 var processorsRoot = filepath.Join(mountPoint, "cpu")
 
-// preference is the CPU weight of the program under attack: ten times the default, because in production attackers and
-// other programs do not run on its processors.
+// preference is the CPU weight of the program under attack. It is ten times the default, because in production
+// attackers and other programs do not run on its processors.
 const (
 	sharesV1, preferenceV1 = "cpu.shares", "10240"
 	sharesV2, preferenceV2 = "cpu.weight", "1000"

@@ -28,9 +28,9 @@ const (
 	DockerConfig = "/run/secrets/docker/config.json"
 )
 
-// Command returns a command that runs a program in the group and in an environment like a container's: as an
-// unprivileged user, with empty temporary directories, and with the group as the root of control groups. If g is
-// nil, the command runs the program directly.
+// Command returns a command that runs a program in the group and in an environment like a container's. The program
+// runs as an unprivileged user, with empty temporary directories, and with the group as the root of control groups.
+// If g is nil, the command runs the program directly.
 func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	if g == nil {
 		cmd := exec.CommandContext(ctx, path, args...)
@@ -42,7 +42,7 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program. args
+// Become sets up an environment as [Group.Command] describes, and then replaces this process by the program. args
 // are the arguments after Stage. It returns only if it fails.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
@@ -57,7 +57,7 @@ func Become(args []string) error {
 	return unix.Exec(command[0], command, os.Environ())
 }
 
-// mountGroups mounts the files that the process would see in a container: its control group as the root, empty
+// mountGroups mounts files for the process as in a container. They are its control group as the root, empty
 // temporary directories, and files with credentials.
 func mountGroups(group, root string) error {
 	if err := unix.Mount(group, root, "", unix.MS_BIND, ""); err != nil {

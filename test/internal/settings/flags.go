@@ -19,8 +19,8 @@ var commands = []string{
 }
 
 var (
-	// flagLine matches a flag in the help of a command: shorthand, name, type and description with the default. The
-	// type of a flag whose value is optional ends with the value that the plain flag means, such as string[="-"].
+	// flagLine matches a flag in the help of a command, with its shorthand, name, type and description. If a flag's
+	// value is optional, its type contains the default for a flag without a value, as in string[="-"].
 	flagLine = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)(?: [\w.:=]+(?:\[="[^"]*"\])?)?  +(.*)$`)
 	// flagStart matches the beginning of each line that describes a flag.
 	flagStart = regexp.MustCompile(`(?m)^ +(?:-\w, )?--[a-z]`)

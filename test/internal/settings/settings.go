@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Setting is a setting of a program (a field of a configuration struct).
+// Setting is a setting of a program, read from a field of a configuration struct.
 type Setting struct {
 	field string
 	// Variable is the name of the environment variable.
@@ -98,8 +98,8 @@ func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	return found, nil
 }
 
-// nestedFields returns the settings in a field whose type is itself a struct of settings, from the same package or
-// from libs. The result is nil for other fields.
+// nestedFields returns the settings in a field whose type is another struct of settings. The struct must be in the
+// same package or in libs. The result is nil for other fields.
 func nestedFields(
 	root, dir string, types map[string]*ast.StructType, field *ast.Field, prefix string,
 ) ([]Setting, error) {

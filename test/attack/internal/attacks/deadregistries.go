@@ -104,8 +104,8 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	}
 }
 
-// awaitManifest answers requests for /v2/, with which clients check that the server is a registry. It returns true
-// as soon as a client sends a request for another path.
+// awaitManifest answers requests for /v2/, because clients use them to check for a registry. It returns true as
+// soon as a client sends a request for another path.
 func awaitManifest(conn net.Conn) bool {
 	requests := bufio.NewReader(conn)
 	for {

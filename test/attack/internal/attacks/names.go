@@ -50,8 +50,8 @@ var inventedImages = Attack{
 	},
 }
 
-// inventTimeout is the maximum time that a caller waits for an image that does not exist. The timeout is necessary
-// because function-runner lets callers wait for a pod, which cannot start without Kubernetes.
+// inventTimeout is the maximum time that a caller waits for an image that does not exist. function-runner would
+// otherwise let the caller wait for a pod, but pods cannot start without Kubernetes.
 const inventTimeout = 500 * time.Millisecond
 
 // inventImage sends an evaluation of an image that does not exist.

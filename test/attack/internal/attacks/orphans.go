@@ -10,11 +10,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// orphanTimeout is the time within which the server must kill and reap the processes that a function left behind.
+// orphanTimeout is the maximum time until the server has killed and reaped the orphans of a function.
 const orphanTimeout = 10 * time.Second
 
 // orphans evaluates functions that leave hundreds of processes while another evaluation hangs. The server must kill
-// these processes although they could belong to the evaluation that still runs.
+// the orphans although they could belong to the evaluation that still runs.
 var orphans = Attack{
 	Name: "orphans beside a hang", Programs: runners, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// innerRegistries requests images from registries whose addresses are internal: ports on the server's loopback, and
-// the metadata address where clouds serve credentials. The program must not connect to these addresses.
+// innerRegistries requests images from registries with internal addresses, such as the server's loopback and the
+// metadata address where clouds serve credentials. The program must not connect to these addresses.
 var innerRegistries = Attack{
 	Name:     "registries inside",
 	Programs: []string{system.FunctionRunner, system.ImageResolver},

@@ -18,7 +18,7 @@ const (
 // announced is the message size in bytes that slow uploads declare. It is the largest size that programs accept.
 const announced = 6<<20 - 5
 
-// The pace of a slow upload: 4 KiB every 5 s, slightly above the minimum that the server requires, 16 KiB in 30 s.
+// The pace of a slow upload is 4 KiB every 5 s. The server requires slightly less, 16 KiB in 30 s.
 const (
 	uploadPart  = 4 << 10
 	uploadPause = 5 * time.Second

@@ -41,13 +41,13 @@ func (c Config) times() times {
 
 const attackLimit = 2 * time.Minute
 
-// tries is the maximum number of times that an attack is run if its only problem is that well-behaved callers
-// waited too long. The machine may have been busy. A real defect fails each time.
+// tries is the maximum number of runs of an attack whose only problem is slow answers to well-behaved callers. The
+// machine may have been busy. A real defect fails each time.
 const tries = 3
 
-// Run attacks a program and returns the result. It returns an error only if the test itself fails, not if the program
-// does. In a brief run with fewer than 100 calls, a single slow call determines the 99th percentile. Run therefore
-// repeats the attack with more calls if only latency exceeded its limit.
+// Run attacks a program and returns the result. The error is nil if only the program fails, not the test itself. In
+// a brief run with fewer than 100 calls, a single slow call determines the 99th percentile. Run therefore repeats
+// the attack with more calls if only latency exceeded its limit.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {

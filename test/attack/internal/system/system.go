@@ -25,7 +25,7 @@ const (
 	ImageResolver  = "image-resolver"
 )
 
-// Images that callers evaluate: well-behaved callers evaluate Steady, and attackers evaluate Hostile. Both contain
+// Images that callers evaluate. Well-behaved callers evaluate Steady, and attackers evaluate Hostile. Both contain
 // the same program. For attacks with the image Liar, the test itself serves the pod.
 const (
 	Steady  = "attack.test/fns/steady:v1"

@@ -34,7 +34,7 @@ func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", l.Name, err)
 	}
 	config.Dial = dialer.DialContext
-	// Ignore proxies of the environment: they cannot reach the cluster's network.
+	// Ignore proxies of the environment, because they cannot reach the cluster's network.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.QPS = -1
 	return rest.AddUserAgent(config, "cluster-up"), nil
@@ -53,8 +53,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	return client, nil
 }
 
-// Wait creates the objects that every cluster needs, runs a pod to show that the cluster works, and logs each step. It
-// starts the pod when the caller closes the channel images, after it has pushed the pod's images.
+// Wait creates the objects that every cluster needs, and runs a pod to show that the cluster works. It logs each
+// step. It starts the pod when the caller closes the channel images, after it has pushed the pod's images.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
-		// Create the pod only after its images are pushed: a node that does not find an image retries much later.
+		// Create the pod only after its images are pushed, because a node that misses an image retries much later.
 		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {

@@ -26,7 +26,7 @@ type Component struct {
 func (c Component) Key() string {
 	hash := sha256.New()
 	for _, input := range append([]string{runtime.Version(), runtime.GOARCH}, c.Inputs...) {
-		// The length separates inputs: "ab", "c" and "a", "bc" must have different hashes.
+		// Write the length too, so that the inputs "ab", "c" and "a", "bc" get different hashes.
 		fmt.Fprintf(hash, "%d:%s", len(input), input)
 	}
 	return fmt.Sprintf("%s-%s-%s", c.Name, c.Version, hex.EncodeToString(hash.Sum(nil))[:12])

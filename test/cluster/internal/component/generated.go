@@ -15,7 +15,7 @@ import (
 // generatedModule is the source of a temporary module in which programs are built. A separate module keeps the
 // programs' requirements out of this module's go.mod.
 type generatedModule struct {
-	// Mod is the beginning of the module's go.mod. buildModule appends the requirements that all components share, and
+	// Mod is the beginning of the module's go.mod. The requirements that all components share are appended to it, and
 	// the go command adds missing requirements.
 	Mod []byte
 	// Main is the source of the module's only program. If it is empty, the tools in the module's go.mod are built.

@@ -52,7 +52,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	return nil
 }
 
-// kubeMod returns the go.mod of a module that requires k8s.io/kubernetes, whose go.mod it downloads.
+// kubeMod returns the go.mod of a module that requires Kubernetes. It downloads the go.mod of Kubernetes itself.
 func kubeMod(ctx context.Context) ([]byte, error) {
 	published, err := downloadModule(ctx, kubernetesModule, kubernetesVersion)
 	if err != nil {
@@ -84,7 +84,7 @@ func kubernetesMod(version string, published []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// kubernetesFlags returns linker flags that set the version of Kubernetes, which its programs report and compare.
+// kubernetesFlags returns linker flags that set the version of Kubernetes. Its programs report and compare it.
 func kubernetesFlags(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")

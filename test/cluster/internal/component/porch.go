@@ -17,8 +17,8 @@ const porchModule = "github.com/nephio-project/porch"
 // Manifests is the name of the subdirectory with Kubernetes manifests in a built component.
 const Manifests = "manifests"
 
-// porchManifests are patterns of the manifests in Porch's module that install Porch: its custom resource definitions,
-// and its programs except for the controllers.
+// porchManifests are patterns of the manifests that install Porch from its module. They install its custom resource
+// definitions, and its programs except for the controllers.
 var porchManifests = []string{
 	"api/porchconfig/*/config.porch.kpt.dev_*.yaml",
 	"internal/api/porchinternal/*/config.porch.kpt.dev_*.yaml",

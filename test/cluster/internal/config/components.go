@@ -86,9 +86,9 @@ func apiServerFlags(l layout.Layout) []string {
 	})
 }
 
-// aggregationFlags returns the flags of kube-apiserver that allow API servers in pods to serve API groups.
-// kube-apiserver passes the user of a request to these API servers in headers. They trust the headers only if the
-// connection has the aggregator's client certificate.
+// aggregationFlags returns the flags of kube-apiserver that allow API servers in pods to serve API groups. These
+// API servers read a request's user from headers. They trust the headers only if the connection has the
+// aggregator's client certificate.
 func aggregationFlags(l layout.Layout) []string {
 	return []string{
 		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),

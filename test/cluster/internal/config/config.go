@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config writes the files that a cluster's programs read: certificates, tokens, passwords, configuration.
+// Package config writes the files that a cluster's programs read, such as certificates, tokens and configuration.
 package config
 
 import (

@@ -16,7 +16,7 @@ const (
 	savedFile  = policyFile + ".function-runner-saved"
 )
 
-// deny is a policy program that denies the start of all services (exit status 101).
+// deny is a policy program that denies the start of all services by exit status 101.
 const deny = "#!/bin/sh\nexit 101\n"
 
 // policy contains the paths of Debian's policy program and of its saved original.

@@ -31,8 +31,8 @@ const (
 	apiTimeout = 5 * time.Second
 )
 
-// Collect writes logs of components and pods, objects of the API server, and the state of processes, control groups,
-// mounts and network into dir, in place of earlier files. The error lists the parts that it could not collect.
+// Collect writes the logs, objects and machine state of a cluster into dir, in place of earlier files. The state
+// covers processes, control groups, mounts and network. The error lists the parts that it could not collect.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()

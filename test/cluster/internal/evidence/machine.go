@@ -23,8 +23,8 @@ func groupLines(groups map[string][]int) []byte {
 	return out.Bytes()
 }
 
-// processLines returns a line for each process with its IDs on the machine and in the cluster, its name, its state,
-// the kernel function in which it waits, and its command line.
+// processLines describes each process on a line, with its IDs on the machine and in the cluster. The line also
+// contains the name, the state, the kernel function in which it waits, and the command line.
 func processLines(pids []int) []byte {
 	var out bytes.Buffer
 	for _, pid := range pids {

@@ -53,7 +53,7 @@ func (c Cache) Keep(repository, key string, image v1.Image) error {
 	return nil
 }
 
-// storeImage writes the image to a temporary directory and renames it, so that Get never finds a part of an image.
+// storeImage writes the image to a temporary directory and renames it, so that Get never finds a partial image.
 func (c Cache) storeImage(dir, key string, image v1.Image) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

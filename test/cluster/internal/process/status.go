@@ -7,8 +7,8 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// States of a program: it waits for its dependency, it runs, it has exited and will be restarted, or a file in the
-// directory [Supervisor.Holds] prevents its start.
+// States of a program. It waits for its dependency, runs, waits for its restart after an exit, or is held by a file
+// in the directory [Supervisor.Holds].
 const (
 	Waiting State = "waiting"
 	Running State = "running"

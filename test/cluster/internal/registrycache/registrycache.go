@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache stores the last copy of a registry's directory, in a subdirectory of Dir that is named by the content's key.
+// Cache stores the last copy of a registry's directory, in a subdirectory of Dir named by the content's key.
 type Cache struct{ Dir string }
 
 // Key returns the cache key of a registry's content after a push. before is the key of the earlier content, or

@@ -21,7 +21,7 @@ func FilterBridges() (bool, error) {
 	if exists(bridgeSettings) {
 		return true, nil
 	}
-	// Ignore the error: the settings exist only if the module was loaded.
+	// Ignore the error, because the settings are missing if the module was not loaded.
 	_ = exec.Command("modprobe", "br_netfilter").Run()
 	settings, err := filepath.Glob(bridgeSettings + "/bridge-nf-call-*")
 	if err != nil {

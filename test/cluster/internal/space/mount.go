@@ -55,7 +55,7 @@ func mountScratch(keep []string) error {
 			dir.Close()
 		}
 	}()
-	// Open the kept directories first: a directory stays reachable by its descriptor after its path is covered.
+	// Open the kept directories first, because covering a path does not close its open descriptor.
 	for _, path := range existingBelow(scratch, keep) {
 		dir, err := os.Open(path)
 		if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package space creates the namespaces of a cluster. They contain all processes, mounts and networks of the cluster,
-// so that all of them disappear when the first process in the namespaces exits.
+// Package space creates the namespaces of a cluster, for its processes, mounts and networks. All of them disappear
+// when the first process in the namespaces exits.
 package space
 
 import (
@@ -30,9 +30,9 @@ func Command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Init sets up the new namespaces for the cluster, runs the command in them and returns when the command has exited.
-// Below /run, /var/lib and /var/log, only the directories in keep stay visible. The caller must be the first process
-// of its PID namespace. As such, it inherits orphans, which Init reaps.
+// Init sets up new namespaces for the cluster, runs the command in them and waits for its exit. Below /run,
+// /var/lib and /var/log, only the directories in keep stay visible. The caller must be the first process of its PID
+// namespace. As such, it inherits orphans, which Init reaps.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")

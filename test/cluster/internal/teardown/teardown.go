@@ -22,8 +22,8 @@ const killTimeout = 20 * time.Second
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// End the first process of the PID namespace, and thereby all processes, mounts and networks of the cluster. If the
-	// state file cannot be read, the removal of the control groups below kills the processes.
+	// End the cluster's first process, and thereby its processes, mounts and networks. If the state file cannot be
+	// read, the later removal of the control groups kills the processes.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err

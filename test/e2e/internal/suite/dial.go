@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dialer opens connections in the network namespace of a process (the namespace of its pod).
+// Dialer opens connections in the network namespace of a process, and thus of its pod.
 type Dialer struct{ Process }
 
 // DialContext connects to an address by TCP. The address must be numeric.

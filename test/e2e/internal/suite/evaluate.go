@@ -33,7 +33,7 @@ functionConfig:
     namespace: shop
 `
 
-// Connect returns a connection with the same options as Porch's: without TLS, and with messages up to 6 MiB.
+// Connect returns a connection with Porch's options: no TLS, and messages up to 6 MiB.
 func Connect(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),

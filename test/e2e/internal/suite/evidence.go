@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/dump"
 )
 
-// collectNamespace writes the objects, events and logs in the namespace of a failed test to a directory for the
-// test's evidence. It only logs errors because the test has failed already.
+// collectNamespace saves a failed test's objects, events and logs in a namespace to a directory. It only logs
+// errors because the test has failed already.
 func (s *Suite) collectNamespace(ctx context.Context, t testing.TB, namespace string) {
 	dir := filepath.Join(s.evidence, strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

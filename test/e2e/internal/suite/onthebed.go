@@ -22,7 +22,7 @@ func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }
 
-// OnTheBed adapts manifests to the test bed: it removes Istio's objects, and permits the registry without TLS. It
+// OnTheBed adapts manifests to the test bed. It removes Istio's objects, and permits the registry without TLS. It
 // removes the containers' resources because the only node has two processors, but keeps memory requests because a
 // kubelet evicts pods without them first.
 func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {

@@ -29,7 +29,7 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod returns a pod that runs only the toolbox, so that its cold start takes the minimum time. Its pull policy is
+// BarePod returns a pod that runs only the toolbox and therefore starts as fast as possible. Its pull policy is
 // IfNotPresent, because Always, the default for latest, would call a registry at each start.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
@@ -123,8 +123,8 @@ func Describe(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s %s %s", pod.Status.Phase, reason, message)
 }
 
-// Touch changes an annotation of a pod, so that the kubelet syncs the pod at once and updates its Secrets and
-// ConfigMaps. Otherwise the kubelet syncs about once a minute.
+// Touch changes an annotation of a pod, so that the kubelet updates the pod's Secrets and ConfigMaps at once.
+// Otherwise the kubelet updates them about once a minute.
 func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())

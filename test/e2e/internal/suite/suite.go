@@ -95,7 +95,7 @@ func (s *Suite) connect(kubeconfig string) error {
 	}
 	s.config.QPS = -1
 	s.config.WarningHandler = rest.NoWarnings{}
-	// Discard logs of client-go: it would log each watch that ends with its test.
+	// Discard logs of client-go, because it would log each watch that ends with its test.
 	klog.SetLogger(logr.Discard())
 	if s.Client, err = kubernetes.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("make a client: %w", err)
@@ -133,8 +133,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run creates a suite, calls the function use with it, runs the tests of a package, and returns their exit code. If
-// tests fail, it prints the path of their logs and objects. A TestMain only needs to call Run.
+// Run runs the tests of a package with a new suite, and returns their exit code. It first calls use with the suite.
+// If tests fail, it prints the path of their logs and objects. A TestMain only needs to call Run.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {
