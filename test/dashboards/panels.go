@@ -20,8 +20,8 @@ type stat struct {
 // runbooks is the URL of the directory of runbooks. Each alert has a page there.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted maps the title of a panel to the alert that it explains. limit is the alert's threshold in the panel's unit,
-// or 0 if the panel does not show the alert's value. Tests compare the names with the alert rules.
+// alerted contains alerts by the title of the panel that explains them. limit is the alert's threshold in the
+// panel's unit, or 0 if the panel does not show the alert's value. Tests compare the names with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string

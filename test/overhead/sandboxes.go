@@ -123,7 +123,7 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	return functions, err
 }
 
-// sandboxRows measures a function in sandboxes, as a bare process and with podman, and prints a row for each.
+// sandboxRows measures a function with and without sandboxes, and prints a row for each measured program.
 func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxedFunction) error {
 	ways := []way{{"bare", bareProcess(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
