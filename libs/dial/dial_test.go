@@ -98,10 +98,12 @@ func (n *network) check(t *testing.T) {
 }
 
 func TestRefusalsAreErrors(t *testing.T) {
-	n := &network{fails: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
-	if _, err := dial.Staggered(t.Context(), n.dial, "pod:9446"); !errors.Is(err, syscall.ECONNREFUSED) || n.made != 1 {
-		t.Errorf("%d attempts, %v", n.made, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{fails: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
+		if _, err := dial.Staggered(t.Context(), n.dial, "pod:9446"); !errors.Is(err, syscall.ECONNREFUSED) || n.made != 1 {
+			t.Errorf("%d attempts, %v", n.made, err)
+		}
+	})
 }
 
 // TestSilenceEndsWithTheContext has an address that never answers.
