@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attribution adds kpt's attribution annotation to resources of Google's Config Connector. The annotation
-// names the command groups of kpt that processed a resource, such as krm-pkg-fn.
+// Package attribution marks resources of Google's Config Connector with an annotation, as kpt does. The value, such
+// as krm-pkg-fn, names the kpt commands that processed the resource.
 package attribution
 
 import (
@@ -14,15 +14,15 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is the entry for kpt fn, the command group that runs functions, in the attribution annotation.
+	// rendered is the name of the command kpt fn, which runs functions, in the attribution annotation.
 	rendered = "fn"
 )
 
-// groups lists kpt's command groups (kpt pkg, kpt fn and kpt live) in the order of the annotation.
+// groups lists the commands kpt pkg, kpt fn and kpt live in the order of the annotation.
 var groups = []string{"pkg", rendered, "live"}
 
-// Mark adds kpt's command group fn to the attribution annotation of each Config Connector resource, as kpt does
-// after rendering. All other resources stay unchanged.
+// Mark adds "fn" to the attribution annotation of each Config Connector resource, as kpt does after rendering. All
+// other resources stay unchanged.
 func Mark(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		if !strings.Contains(r.GetApiVersion(), ".cnrm.") || r.Field(yaml.MetadataField).IsNilOrEmpty() {
@@ -35,8 +35,8 @@ func Mark(resources []*yaml.RNode) error {
 	return nil
 }
 
-// marked returns the new value of the attribution annotation, a comma-separated list. It adds the group fn to each
-// entry of kpt, as in "krm-pkg-fn", or appends the entry "krm-fn" if the list contains no entry of kpt.
+// marked adds "fn" to the value of the attribution annotation, a comma-separated list. Each entry of kpt, such as
+// "krm-pkg", becomes "krm-pkg-fn". If kpt has no entry, "krm-fn" is appended.
 func marked(value string) string {
 	if value == "" {
 		return prefix + "-" + rendered

@@ -38,7 +38,7 @@ type Environment struct {
 	// ImageProgram is a program of this machine that runs instead of every image, to test a function before its image
 	// is built. If it is empty, the images run.
 	ImageProgram string
-	// Environ is the environment variables, as "NAME=value", of functions that run as local binaries.
+	// Environ contains fnctl's environment variables, as "NAME=value". Programs that run as functions inherit them.
 	Environ        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -80,7 +80,7 @@ const rootExamples = `  # Render a package and show what changed
   # A pipe of functions
   fnctl source ./web | fnctl eval - -i set-namespace:v0.4.5 -- namespace=shop | fnctl sink ./shop`
 
-// Run runs the command in args, which exclude the program's name, and returns the exit code of the process.
+// Run runs an fnctl command and returns the exit code of the process. The arguments exclude the program's name.
 func Run(ctx context.Context, env Environment, args []string) int {
 	if hasNoColour(args) {
 		env.NoColour, env.ForceColour = true, false
@@ -112,8 +112,8 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	return exitCode(err)
 }
 
-// hasNoColour reports whether the arguments contain --no-color. Run calls it before it parses the flags, so that
-// errors about other flags have no colour either.
+// hasNoColour reports whether the arguments contain --no-color. Run needs the answer before it parses the flags, so
+// that errors about other flags have no colour either.
 func hasNoColour(args []string) bool {
 	if dash := slices.Index(args, "--"); dash >= 0 {
 		args = args[:dash]

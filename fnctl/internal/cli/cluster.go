@@ -37,7 +37,7 @@ func (f *clusterFlags) checkUnused() error {
 	return nil
 }
 
-// The default Service and port of a gateway in a cluster. Porch's function runner has the same.
+// The default Service and port of a gateway in a cluster. Porch's function runner uses the same values.
 const clusterService, clusterPort = "function-runner", "9445"
 
 // forwardTo makes the client connect to a Service of the cluster through kubectl port-forward. The host and port of

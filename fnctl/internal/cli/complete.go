@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// completionTimeout is the timeout of the gateway's answer to a shell completion, because users expect an
-	// immediate response to the Tab key.
+	// completionTimeout is the maximum wait of a shell completion for the gateway. Users expect an immediate response
+	// to the Tab key.
 	completionTimeout = 500 * time.Millisecond
 	// maxEntries is the maximum number of directory entries that a shell completion visits, to stay fast.
 	maxEntries = 5000
 )
 
-// completePackages completes the argument of a command to directories that contain a Kptfile, at any depth.
+// completePackages suggests directories that contain a Kptfile, at any depth, for the argument of a command.
 func completePackages(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd.Name() != "source" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -67,7 +67,7 @@ func findKptfiles(typed string) []string {
 	return found
 }
 
-// completeImages completes the flag --image to images in Kptfiles below this directory and images of the gateway.
+// completeImages suggests images for the flag --image, from Kptfiles below this directory and from the gateway.
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range findKptfiles("") {
@@ -93,7 +93,7 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 }
 
 // servedImages returns the images that the gateway runs, for a shell completion. It returns none if the gateway
-// does not answer within 500 ms (completionTimeout).
+// does not answer within 500 ms.
 func servedImages(cmd *cobra.Command) []string {
 	flag := cmd.Flags().Lookup("address")
 	if flag == nil || cmd.Flag("namespace").Value.String() != "" { // kubectl is too slow for a completion

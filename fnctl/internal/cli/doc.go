@@ -123,8 +123,8 @@ func (c *docCommand) open(ctx context.Context) (*evaluator, error) {
 	return e, c.gateway.useContainers(e, c.env, names, c.env.progress())
 }
 
-// show prints the help that a function wrote to standard output. With --local, the help may also be on standard error,
-// where other ways of running a function report the progress of downloads. Like kpt, show adds an end of line.
+// show prints the help that a function wrote to standard output. With --local, it accepts help on standard error
+// too. Otherwise, standard error may contain the progress of a download. Like kpt, show adds an end of line.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
 	help := string(resp.ResourceList)
 	if c.gateway.local {

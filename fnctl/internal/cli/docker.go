@@ -60,13 +60,13 @@ type containerExit struct {
 // standIn is the advice to users if fnctl does not support their docker command line.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
-// notPossible adds docker's exit code 125 and advice for users to the error about a docker command line.
+// notPossible converts an error about a docker command line to docker's exit code 125, with advice for the user.
 func notPossible(err error) error {
 	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
 }
 
 // Arguments returns the command line without the program's name. If a link named docker, podman or nerdctl started
-// the program, Arguments inserts the command docker, so that fnctl replaces the container runtime.
+// the program, the command docker is inserted, so that fnctl replaces the container runtime.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	if slices.Contains(containerRuntimes, name) {
@@ -275,12 +275,12 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	return errors.Join(err, logErr)
 }
 
-// impliedVariables lists the variables that kyaml sets for every function. Gateways pass no variables to functions.
-// fnctl drops these variables silently, because no user set them, and rejects all other variables.
+// impliedVariables lists the environment variables that kyaml sets for every function. At a gateway, which passes
+// no variables to functions, fnctl drops these variables, because no user set them.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
-// environment returns the function's variables as KEY=VALUE. At a gateway, which passes no variables to functions,
-// it returns an error for all variables except impliedVariables.
+// environment returns the function's environment variables as KEY=VALUE. It returns an error for variables of the
+// user if the function runs at a gateway, because gateways pass no variables to functions.
 func (c *dockerRun) environment() ([]string, error) {
 	function := oneFunction{environment: c.variables}
 	variables := function.variables(c.env.Environ)
@@ -333,7 +333,7 @@ func signalNumber(name string) int {
 	return int(syscall.SIGKILL)
 }
 
-// writeResults writes a failed function's results as a ResourceList. It omits items, which callers then ignore.
+// writeResults writes a failed function's results as a ResourceList. It omits items, because callers ignore them.
 func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
 	if len(failure.GetResults()) == 0 {
 		return nil

@@ -48,7 +48,7 @@ type diagnosis struct {
 	Gateway  probe `json:"gateway"`
 }
 
-// probe is the result of a call of fnctl doctor to a server: a registry or the gateway.
+// probe is the result of a test call by fnctl doctor to a registry or to the gateway.
 type probe struct {
 	Address string `json:"address"`
 	Version string `json:"version,omitempty"`
@@ -223,7 +223,7 @@ func (d *diagnosis) printReport(env Environment, inJSON bool) {
 	out.Line("gateway   %s", d.Gateway.describeAnswer())
 }
 
-// describeAnswer describes a server in fnctl doctor's report: its version, or the reason for a failed call.
+// describeAnswer returns the version of a server, or the reason for a failed call.
 func (p probe) describeAnswer() string {
 	answer := cmp.Or(p.Problem, strings.TrimSpace("answers "+p.Version))
 	return checkMark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)

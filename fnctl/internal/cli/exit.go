@@ -61,8 +61,8 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// summarizeError returns the error that fnctl prints last, with a note whether files were written. For a failed
-// function it omits the reason, because the progress display has shown the reason already.
+// summarizeError returns the error that fnctl prints last, with a note about written files. It omits the reason of
+// a failed function, because the progress display has already shown the reason.
 func summarizeError(err error) error {
 	written := "nothing was written"
 	partly, isPartly := errors.AsType[*partlyWritten](err)

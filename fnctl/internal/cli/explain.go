@@ -40,8 +40,8 @@ func (f *explainFlags) check() error {
 	return file.Close()
 }
 
-// writeSteps shows the file changes of each function that ran, on the terminal or as a web page. dir is the
-// directory of the rendered package. failure is the error of the rendering, or nil.
+// writeSteps shows the file changes of each function that ran, on the terminal or as a web page. If the rendering
+// failed, failure is its error.
 func (f *explainFlags) writeSteps(out *ui.Printer, dir string, rendering *pipeline.Rendering, failure error) error {
 	switch f.target {
 	case "":

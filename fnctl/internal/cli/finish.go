@@ -65,9 +65,8 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 	return report.SetStatus(root, rendering, failure)
 }
 
-// writeFailure stores the failure of a rendering in the status of the Kptfile, and returns the failure. If an
-// annotation of the Kptfile requests it, changes of earlier functions are written too. Nothing is written if
-// another attempt may succeed.
+// writeFailure records a failed rendering in the Kptfile's status, and returns the failure. If an annotation of the
+// Kptfile requests it, changes of earlier functions are written too. Nothing is written if a retry may succeed.
 func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {
@@ -95,9 +94,9 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 	return &partlyWritten{failure, written}
 }
 
-// failUnplanned returns the failure of a package that cannot be read, or whose functions cannot run. It first
-// stores the failure in the Kptfile, which would otherwise show the status of an earlier rendering. As in kpt, it
-// writes nothing if the Kptfile is invalid. The tree is nil if the package cannot be read.
+// failUnplanned returns the error of a package that cannot be read, or whose functions cannot run. It first stores
+// the error in the Kptfile, whose status would otherwise be out of date. As in kpt, it writes nothing if the
+// Kptfile is invalid. The tree is nil if the package cannot be read.
 func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
 	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
 	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&

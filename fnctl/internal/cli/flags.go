@@ -25,8 +25,8 @@ func targetArgument(cmd *cobra.Command, args []string) string {
 	return args[0]
 }
 
-// oneTarget returns a check that a command has at most one argument before "--". The error describes this argument
-// by the parameter what, such as "DIR, a package".
+// oneTarget returns a check for at most one argument before "--". The parameter what describes the argument in the
+// error, such as "DIR, a package".
 func oneTarget(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -39,7 +39,7 @@ func oneTarget(what string) cobra.PositionalArgs {
 	}
 }
 
-// functionFlags holds the flags about images that several commands share.
+// functionFlags holds the flag --image-prefix, which several commands share.
 type functionFlags struct{ prefix string }
 
 func (f *functionFlags) register(flags *pflag.FlagSet, env Environment) {

@@ -57,8 +57,8 @@ func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what stri
 	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
 }
 
-// check checks the flags that describe the function. where is the target: a package, or "-" for standard input.
-// pairs are the key=value arguments. If local is true, the function runs on this machine, not at a gateway.
+// check checks the flags that describe the function, and stores its selectors. The target where is a package, or
+// "-" for standard input. If local is true, the function runs on this machine, not at a gateway.
 func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	switch {
 	case f.Image == "" && f.Exec == "":
@@ -145,8 +145,8 @@ func relativePath(dir, file string) (string, error) {
 	return filepath.ToSlash(file), err
 }
 
-// saveTo adds the function to the Kptfile with the node root, and returns a message for the user. dir is the
-// package's directory. The prefix is prepended to images without a slash.
+// saveTo adds the function to the Kptfile of the package in dir, and returns a message for the user. The prefix is
+// prepended to images without a slash.
 func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
 	saved := f.Function
 	saved.ConfigMap = f.data

@@ -25,11 +25,11 @@ const DefaultAddress = "localhost:9445"
 
 const (
 	defaultTimeout = 5 * time.Minute
-	// defaultMaxMessageBytes is the default maximum size of a ResourceList that a gateway evaluates: 6 MiB, as in
-	// Porch and in all function runners.
+	// defaultMaxMessageBytes is the default maximum size of a ResourceList at a gateway. Porch and all function
+	// runners have the same default, 6 MiB.
 	defaultMaxMessageBytes = 6 << 20
-	// localMaxMessageBytes is the default maximum size of a ResourceList for functions that run on this machine:
-	// 64 MiB, because no gateway limits it.
+	// localMaxMessageBytes is the default maximum size of a ResourceList for functions on this machine. It is 64 MiB,
+	// because no gateway limits it.
 	localMaxMessageBytes = 64 << 20
 )
 
@@ -43,7 +43,7 @@ type gatewayFlags struct {
 	cluster         clusterFlags
 	// environment contains variables of functions in addition to their usual environment, as KEY=VALUE.
 	environment []string
-	// help is true if functions are called with the argument --help, to show their help.
+	// help makes functions run with the argument --help, so that they show their help.
 	help bool
 }
 
@@ -127,8 +127,8 @@ type evaluator struct {
 	close func() error
 }
 
-// open returns an evaluator, which runs images at the gateway or, with --local, on this machine. It runs programs
-// on this machine. With --phases, it shows why a function waits. Callers must close it.
+// open returns an evaluator that runs images at the gateway or, with --local, on this machine. Programs always run
+// on this machine. With --phases, users see the reason for a wait. Callers must close the evaluator.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Concat(env.Environ, f.environment),
@@ -155,8 +155,8 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	return e, nil
 }
 
-// connect returns a client of the gateway. With --local, it starts a gateway in this process and returns its
-// runner, too. Closing the client stops the runner. Without --local, the runner is nil.
+// connect returns a client of the gateway. With --local, it starts a gateway in this process and also returns its
+// runner, which stops when the client is closed. Without --local, the runner is nil.
 func (f *gatewayFlags) connect(ctx context.Context, env Environment, progress *ui.Progress) (
 	*client.Gateway, runner.Runner, error,
 ) {
@@ -183,8 +183,8 @@ func (f *gatewayFlags) connect(ctx context.Context, env Environment, progress *u
 	return gateway, images, nil
 }
 
-// addCache makes the evaluator e return responses from the cache on disk (--cache), and run a function only if the
-// cache lacks the response. It closes e if the cache cannot be opened.
+// addCache makes an evaluator reuse responses from the cache on disk, for the flag --cache. A function runs only if
+// the cache lacks its response. If the cache cannot be opened, the evaluator is closed.
 func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	cache, err := rendercache.Open(images.Fingerprint, e.Images)
 	if err != nil {
@@ -196,7 +196,7 @@ func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	return nil
 }
 
-// addTraces makes the evaluator e measure each evaluation's phases, and print them at the end, if --trace is set.
+// addTraces makes an evaluator measure the phases of evaluations if --trace is set. Closing it prints the phases.
 func (f *gatewayFlags) addTraces(e *evaluator, gateway *client.Gateway, env Environment) {
 	if !f.trace {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// containerNames returns the container runtimes that --local tries: a runtime in FNR_SANDBOX, else none on Linux,
-// where functions run in sandboxes. Other systems use the runtime in KPT_FN_RUNTIME, else every supported runtime.
+// containerNames returns the container runtimes that --local tries, in order. FNR_SANDBOX may name a runtime.
+// Otherwise, Linux uses sandboxes, and other systems use KPT_FN_RUNTIME or any supported runtime.
 func (e Environment) containerNames(system string) []string {
 	if name := e.lookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
 		return []string{name}

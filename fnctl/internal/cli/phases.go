@@ -45,7 +45,7 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// showPhases shows why the function in req waits, until ctx is done. It returns the last reason for the wait.
+// showPhases shows the reason for which a function waits, until ctx is done. It returns the last reason.
 func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
 	for delay := phasesAfter; retry.Sleep(ctx, delay); delay = phasesAgain {
 		status, err := p.Status(ctx)

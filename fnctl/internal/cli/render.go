@@ -107,7 +107,7 @@ func (c *renderCommand) prepare() error {
 	return c.results.prepare()
 }
 
-// prepareCheck checks --check, --results-format and --jobs, and derives further settings from them.
+// prepareCheck rejects invalid values of --check, --results-format and --jobs, and sets options that they imply.
 func (c *renderCommand) prepareCheck() error {
 	switch {
 	case c.check && c.output.target != "":
@@ -121,7 +121,7 @@ func (c *renderCommand) prepareCheck() error {
 	case c.jobs == 0 && c.gateway.trace:
 		c.jobs = 1 // concurrent evaluations would delay each other in the traces
 	}
-	// Twice the processors, because a package waits for the starts of its functions, which use no processor meanwhile.
+	// Twice the processors, because a package often waits for the start of a function, which uses no processor.
 	c.jobs = cmp.Or(c.jobs, 2*runtime.GOMAXPROCS(0))
 	c.output.quiet = c.format != ""
 	if c.check {

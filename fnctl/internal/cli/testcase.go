@@ -35,7 +35,7 @@ const (
 	evalTest   = "eval"
 )
 
-// testConfig is the content of a test's file config.yaml. It omits fields that only kpt uses.
+// testConfig contains the fields of a test's file config.yaml, except the fields that only kpt uses.
 type testConfig struct {
 	TestType      string            `yaml:"testType"`
 	ExitCode      int               `yaml:"exitCode"`
@@ -89,8 +89,8 @@ func (c *testCase) skipReason() string {
 	return ""
 }
 
-// commandLine returns the arguments of fnctl (render or eval) that run the test. dir is a copy of the test's
-// package. results is the directory to which fnctl writes results.yaml.
+// commandLine returns the arguments of fnctl render or fnctl eval that run the test on dir, a copy of its package.
+// The command writes results.yaml to the directory results.
 func (c *testCase) commandLine(dir, results string, flags []string, allowExec bool) ([]string, error) {
 	args := slices.Concat([]string{c.config.TestType, dir, "--results-dir", results}, flags)
 	if c.config.TestType == renderTest {

@@ -65,7 +65,7 @@ func newTest(env Environment) *cobra.Command {
 	return cmd
 }
 
-// passedFlags returns the flags that the user set, for another fnctl command, except the flags named in without.
+// passedFlags returns the flags that the user set, to pass them to another command. It omits the flags in without.
 func passedFlags(flags *pflag.FlagSet, without ...string) []string {
 	var set []string
 	flags.Visit(func(f *pflag.Flag) {

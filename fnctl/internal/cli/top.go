@@ -141,8 +141,8 @@ func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, 
 	}
 }
 
-// showSnapshot shows the last successful snapshot of the gateway's activity. problem is the error of the latest
-// query, or nil. If screen is true, the snapshot replaces the content of the terminal.
+// showSnapshot prints the gateway's activity, or the error of the latest query. If screen is true, it replaces the
+// content of the terminal, and shows the error together with the last known activity.
 func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen bool) {
 	switch {
 	case screen:
@@ -160,7 +160,7 @@ func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen b
 	}
 }
 
-// formatSnapshot returns the gateway's activity as JSON, or as text of at most height lines (0: no limit).
+// formatSnapshot returns the gateway's activity as JSON, or as text of at most height lines. Zero means no limit.
 func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 	if c.output == asJSON {
 		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),

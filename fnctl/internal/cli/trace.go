@@ -16,7 +16,7 @@ import (
 
 const spansTimeout = 5 * time.Second
 
-// traces is an evaluator for --trace: it queries the gateway for the duration of each evaluation's phases.
+// traces is an evaluator for --trace. It queries the gateway for the duration of each evaluation's phases.
 type traces struct {
 	pipeline.Evaluator
 

@@ -43,7 +43,7 @@ type Gateway struct {
 	address string
 	limit   int
 	local   bool // true for a gateway in this process
-	// texts contains the error texts for failed evaluations. unreachable is the text for failed connections.
+	// texts contains the error texts for failed evaluations, by gRPC code.
 	texts       map[connect.Code]account
 	unreachable account
 	rpc         evaluatorconnect.FunctionEvaluatorClient

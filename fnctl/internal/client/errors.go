@@ -158,8 +158,8 @@ func retryHint(cerr *connect.Error) string {
 	return ""
 }
 
-// brokenConnection reports whether the connection failed. A canceled call also counts as a failed connection, because
-// a server of another protocol may reset the HTTP/2 stream. explain has already handled cancellations by the caller.
+// brokenConnection reports whether the connection to the gateway failed. A cancellation counts too, because a
+// server of another protocol may reset the HTTP/2 stream. explain has already handled cancellations by the caller.
 func brokenConnection(cerr *connect.Error) bool {
 	if connect.IsWireError(cerr) {
 		return false
@@ -178,8 +178,8 @@ func explainsTimeout(cerr *connect.Error) bool {
 		cerr.Message() != context.DeadlineExceeded.Error()
 }
 
-// WaitedFor adds the last known reason for waiting (what) to the error of an evaluation that timed out, unless the
-// error contains the gateway's reason. It returns all other errors unchanged.
+// WaitedFor adds the last known reason for the wait to the error of an evaluation that timed out. All other errors,
+// and errors with the gateway's own reason, stay unchanged.
 func WaitedFor(err error, what string) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {

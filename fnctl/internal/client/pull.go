@@ -55,7 +55,7 @@ var pullCauses = []pullCause{
 	},
 }
 
-// explainImage returns the reason and remedy if a gateway's message is about a failed pull, and otherwise false.
+// explainImage returns the reason and the remedy of a failed pull. ok is false for messages about other errors.
 func explainImage(image, message string, local bool) (problem, advice string, ok bool) {
 	reason := passedOn.ReplaceAllString(message, "")
 	if strings.Contains(reason, "registries are not called offline") {

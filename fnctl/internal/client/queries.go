@@ -41,8 +41,8 @@ func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsRespons
 	return resp, nil
 }
 
-// WatchPools calls the function changed with all pools of function pods, then with each change, until ctx expires
-// or changed returns an error. That error is returned unchanged, and all other errors as a [CallError].
+// WatchPools passes the pods of all functions to the callback changed, and then each change, until ctx expires. An
+// error of the callback stops the watch and is returned as it is. All other errors are a [CallError].
 func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.WatchPoolsResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -139,7 +139,7 @@ func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 // suggestTimeout is the timeout of the query for the gateway's images, to suggest a similar image.
 const suggestTimeout = 2 * time.Second
 
-// suggestImage adds a suggestion to the error about an unknown image: the most similar image of the gateway.
+// suggestImage adds the gateway's most similar image to the advice of the error about an unknown image.
 func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallError) {
 	if g.local || connect.CodeOf(call.Cause) != connect.CodeNotFound {
 		return

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Apply applies a patch of `git diff` to files, and returns all files by path. Its lines must match exactly.
+// Apply applies a patch of `git diff` to files, and returns all files by path. The patch must match exactly.
 func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	p := patcher{files: maps.Clone(files), lines: strings.SplitAfter(patch, "\n")}
 	for p.next < len(p.lines) {
@@ -63,8 +63,8 @@ func (p *patcher) nextLine() string {
 	return p.lines[p.next-1]
 }
 
-// applyFile applies the hunks of a file in the patch. before is the file's old path, and after its new path. An
-// empty path means that the file does not exist.
+// applyFile applies the hunks of one file, whose path may change from before to after. An empty path means that the
+// file does not exist.
 func (p *patcher) applyFile(before, after string) error {
 	if p.renamed != "" && p.renamed == after {
 		before = after
@@ -104,8 +104,8 @@ func hunkStart(header string) (int, error) {
 	return start - 1, err
 }
 
-// applyHunk appends the new lines of a hunk to content. old contains all lines of the old file, and done is the
-// number of lines before the hunk. It returns the number of old lines up to the end of the hunk.
+// applyHunk appends the new lines of a hunk to content, and checks its old lines against the file. done is the
+// number of old lines before the hunk. The result is the number of old lines up to the end of the hunk.
 func (p *patcher) applyHunk(content *strings.Builder, old []string, done int) (int, error) {
 	for p.next < len(p.lines) && p.lines[p.next] != "" && strings.ContainsRune(" +-", rune(p.lines[p.next][0])) &&
 		!strings.HasPrefix(p.lines[p.next], "--- ") {

@@ -62,8 +62,8 @@ var classes = map[diff.Kind]string{
 	diff.Header: "header", diff.Hunk: "hunk", diff.Added: "added", diff.Removed: "removed", diff.Context: "context",
 }
 
-// Write writes the changes of each function of a rendering as one HTML page, which needs no network. dir is the
-// directory of the rendered package. failure is the error of the rendering, or nil.
+// Write writes the changes of each function of a rendering as one HTML page, which needs no network. If the
+// rendering failed, failure is its error.
 func Write(out io.Writer, dir string, rendering *pipeline.Rendering, failure error) error {
 	data := struct {
 		Dir     string
@@ -123,7 +123,7 @@ func changedFields(change pkgtree.Change) []field {
 	return changed
 }
 
-// fieldsOf returns the scalar values of all resources in a file. Each key contains a resource and a field's path.
+// fieldsOf returns the scalar values of all resources in a file, by resource and field path.
 func fieldsOf(data []byte) map[field]string {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()

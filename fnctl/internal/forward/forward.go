@@ -41,8 +41,8 @@ func (c Config) args() []string {
 // connection. Callers must close the forwarder.
 type Forwarder struct {
 	config Config
-	// turn contains the running kubectl process, or nil. It also serves as a lock: each receiver of the value must
-	// send a value back, so that no two goroutines start kubectl.
+	// turn is a lock that contains the running kubectl process, or nil. Each receiver must send a value back, so that
+	// no two goroutines start kubectl.
 	turn chan *process
 }
 

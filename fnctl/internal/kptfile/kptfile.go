@@ -26,8 +26,8 @@ type Kptfile struct {
 	File string
 	// Name is the package's name.
 	Name string
-	// ParentsFirst makes the functions of this package run before the functions of the packages inside it. Functions
-	// also receive the resources of inner packages. It is ignored in a package inside the rendered package.
+	// ParentsFirst makes this package's functions run before the functions of the packages inside it, on the resources
+	// of all these packages. It is ignored in a package inside the rendered package.
 	ParentsFirst bool
 	// SaveOnFailure makes a failed rendering write the changes of the functions before the failed function. It is
 	// ignored in a package inside the rendered package.
@@ -66,7 +66,7 @@ type Function struct {
 	ConfigMap map[string]string `yaml:"configMap"`
 	// Selectors choose the function's input: resources that match any selector, or all without a selector.
 	Selectors []Selector `yaml:"selectors"`
-	// Exclude lists selectors of resources to remove from the input: a resource is removed if it matches any of them.
+	// Exclude lists selectors of resources to remove from the input. A resource is removed if it matches any selector.
 	Exclude []Selector `yaml:"exclude"`
 }
 
@@ -100,7 +100,7 @@ func (s Selector) IsEmpty() bool {
 // apiVersion is the only API version of Kptfiles in use.
 const apiVersion = "kpt.dev/v1"
 
-// Parse reads a Kptfile. file is its path for error messages. An invalid field is a [FieldError].
+// Parse parses the content of a Kptfile. Errors contain the path file, and an invalid field is a [FieldError].
 func Parse(file string, data []byte) (*Kptfile, error) {
 	doc, err := decode(file, data)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// Expressions for errors of the YAML library. fnctl translates these errors, because they contain the names of our
-// Go types. The error of a wrong type also contains the value, which may be secret.
+// Regular expressions for errors of the YAML library, which fnctl translates. The original errors contain names of
+// our Go types, and the error of a wrong type also contains the value, which may be secret.
 var (
 	unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type (.+)$`)
 	wrongType    = regexp.MustCompile(`^line (\d+): cannot unmarshal !!(\w+)(?s:.*) into (.+)$`)
@@ -24,8 +24,8 @@ var (
 	syntax       = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 )
 
-// yamlProblem translates an error of the YAML library about a Kptfile for users: the line and the problem, without
-// names of Go types. The result never contains a value of the file, because values may be secret.
+// yamlProblem translates an error of the YAML library about a Kptfile to the line and the problem, for users. It
+// omits names of Go types, and all values of the file, because they may be secret.
 func yamlProblem(file string, err error) error {
 	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return fmt.Errorf("%s:%s", file, typeProblem(types.Errors[0]))
@@ -78,7 +78,7 @@ func kindOf(name string) string {
 	return "a map"
 }
 
-// fieldsOf returns the YAML field names of the Go type called name, to suggest one for a misspelled field.
+// fieldsOf returns the YAML fields of a Go type by its name, to suggest the right name for a misspelled field.
 func fieldsOf(name string) []string {
 	var names []string
 	seen := map[reflect.Type]bool{}

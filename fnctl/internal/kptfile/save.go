@@ -28,8 +28,8 @@ type savedFunction struct {
 	Exclude    []Selector        `yaml:"exclude,omitempty"`
 }
 
-// Save adds a function to a list of a Kptfile's pipeline: the mutators or the validators. If the list contains the
-// same image or program already, Save replaces this entry and returns true.
+// Save adds a function to the list mutators or validators of a Kptfile. If the list already contains the same image
+// or program, Save replaces this entry and returns true.
 func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) {
 	if err := ChooseStyle(root); err != nil {
 		return false, err
@@ -44,7 +44,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	}
 	content := functions.YNode()
 	for i, old := range content.Content {
-		// An entry may contain the short name of the image, without the registry of kpt's catalog.
+		// The entry has the same function, even if its image omits the registry of kpt's catalog.
 		if ImageName(scalarField(old, "image"), "") == ImageName(f.Image, "") && scalarField(old, "exec") == f.Exec {
 			content.Content[i] = node
 			replaced = true
@@ -56,8 +56,8 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	return replaced, nil
 }
 
-// Create returns the node at a path of fields below a map. It creates missing or empty fields in block style (each
-// entry on its own line): the last field with the given kind, and all other fields as maps.
+// Create returns the YAML node at a path of fields, and creates missing or empty fields. The last field gets the
+// given kind, and all other fields become maps. New fields have each entry on its own line.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode
@@ -113,7 +113,7 @@ func scalarField(node *yaml.Node, field string) string {
 }
 
 // ChooseStyle selects the indentation of lists before fnctl writes a Kptfile. A Kptfile with lists keeps their
-// style. Without any list, it gets kpt's style, which indents lists.
+// style. A Kptfile without lists gets kpt's style, which indents lists.
 func ChooseStyle(root *yaml.RNode) error {
 	if hasLists(root.YNode()) {
 		return nil

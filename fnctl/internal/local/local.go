@@ -52,7 +52,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	return e.execute(ctx, req.Exec, command, req.ResourceList)
 }
 
-// execute runs a program as a function: list is its standard input, and name the function's name in errors.
+// execute runs a program as a function, with the ResourceList list as standard input. Errors contain the name.
 func (e *Evaluator) execute(
 	ctx context.Context, name string, command []string, list []byte,
 ) (pipeline.Response, error) {
@@ -76,8 +76,8 @@ func (e *Evaluator) execute(
 	}
 }
 
-// runProgram runs a program and reads its output until the program and all of its child processes have closed it,
-// because truncated output must not count as complete. It stops the program when ctx expires.
+// runProgram runs a program and reads its output until the program and all of its child processes have closed it.
+// Truncated output must not count as complete. The program is stopped when ctx expires.
 func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	var copying sync.WaitGroup
 	var ends []*os.File

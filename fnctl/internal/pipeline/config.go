@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// newConfig returns a function's configuration: a resource of the package (configPath), or values in the Kptfile
-// (configMap). It is nil if the function has no configuration.
+// newConfig returns a function's configuration, from the field configPath or configMap of the Kptfile. It is nil if
+// the function has no configuration.
 func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	switch {
 	case f.ConfigPath != "":
@@ -35,9 +35,9 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// updateConfig replaces the function's configuration by its version in resources, because previous functions may
-// have changed it. If a function deleted the configuration, its original content is used. If a function added
-// resources to the configuration's file, the first resource is used.
+// updateConfig replaces the function's configuration by its version in resources, because earlier functions may
+// have changed it. If a function deleted the configuration, the original content is used. If a function added
+// resources to the file, the first resource is used.
 func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {
 		// As in kpt, paths are compared as strings: ./fn.yaml differs from fn.yaml.

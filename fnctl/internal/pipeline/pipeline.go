@@ -30,8 +30,8 @@ type Request struct {
 	Exec string
 	// ResourceList is the function's input, as YAML.
 	ResourceList []byte
-	// Waiting is a callback of the evaluator. It shows the user the reason for which the function waits, such as the
-	// start of its pod. Evaluators must not call it after they return.
+	// Waiting shows the user the reason for a wait of the function, such as the start of its pod. Evaluators must not
+	// call it after they return.
 	Waiting func(what string)
 }
 
@@ -77,7 +77,7 @@ type Renderer struct {
 	Timeout time.Duration
 	// Jobs is the maximum number of packages that are rendered concurrently. 0 means 1.
 	Jobs int
-	// Files returns the files that contain the given resources, by path. If it is nil, [Step.Changes] is nil too.
+	// Files encodes resources as files, and returns the contents by path. If it is nil, [Step.Changes] is nil too.
 	Files func([]*yaml.RNode) (map[string][]byte, error)
 }
 

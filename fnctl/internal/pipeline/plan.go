@@ -30,8 +30,8 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places maps each resource's number, which an annotation contains, to the resource's file annotations before a
-	// mutator ran. It is nil for a validator.
+	// places contains the file annotations of each resource before a mutator ran. The keys are numbers that identify
+	// the resources in another annotation. places is nil for a validator.
 	places map[string]map[string]string
 }
 

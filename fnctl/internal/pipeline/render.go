@@ -28,8 +28,8 @@ type run struct {
 	result *Rendering
 }
 
-// outerFirst renders outer packages before the packages inside them, as the Kptfile requests (ParentsFirst). The
-// functions of a package receive its own resources and the resources of the packages inside it. Packages run in
+// outerFirst renders outer packages before the packages inside them, if the Kptfile requests it by ParentsFirst.
+// The functions of a package receive its own resources and the resources of the packages inside it. Packages run in
 // sequence, because functions may move resources to another package.
 func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error) {
 	levels := root.byLevel()

@@ -67,8 +67,8 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		(r.GetApiVersion() == "" && r.GetKind() == "Kustomization")
 }
 
-// wording contains the formats of two errors: a resource's file is outside of the package, or two resources have
-// the same file and index. The texts for the input and for the output of functions differ.
+// wording contains two error texts, for a file outside of the package and for two resources at the same index of a
+// file. The texts differ for the input and the output of functions.
 type wording struct{ outside, twice string }
 
 var (

@@ -122,8 +122,8 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// checkOutput checks a function's output, and assigns new resources to the package of the call. Each resource names
-// its file in two annotations, of which old SDKs change only one. As in kpt, the changed annotation counts.
+// checkOutput checks a function's output, and assigns new resources to the package of the call. A resource names
+// its file in an old and a new annotation. As in kpt, the annotation that the function changed counts.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
@@ -170,7 +170,7 @@ func (r *Renderer) runMutator(ctx context.Context, call Call, resources []*yaml.
 	return r.runCall(ctx, call, resources)
 }
 
-// Validate runs a function on copies of the resources that its selectors match: a validator's changes are ignored.
+// Validate runs a validator on copies of the resources that its selectors match, so that its changes are ignored.
 func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RNode) (Step, error) {
 	call.updateConfig(resources)
 	selected := call.selectResources(resources)

@@ -85,7 +85,7 @@ func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	changed := map[string]*yaml.RNode{}
 	var added []*yaml.RNode
 	for _, r := range output {
-		// A function may copy a resource together with its id. The second resource with an id is new.
+		// The first resource with a selected id replaces the selected resource. Copies with the same id are new.
 		if _, again := changed[resourceID(r)]; isSelected[resourceID(r)] && !again {
 			changed[resourceID(r)] = r
 		} else {

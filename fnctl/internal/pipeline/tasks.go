@@ -25,7 +25,7 @@ type task struct {
 	err    error
 
 	mu sync.Mutex
-	// live is the observer that currently shows a running function of this task, or nil.
+	// live is the observer that shows the running function of this task. It is nil if no function is shown.
 	live           Observer
 	started, shown int
 }
@@ -133,8 +133,8 @@ func (t *task) replayEvents(observer Observer) {
 	}
 }
 
-// resourcesUpTo returns the resources of the task's package and of the packages inside it, as after a serial
-// rendering that failed at the task with this index. It omits packages that the serial rendering would not reach.
+// resourcesUpTo returns the resources of the package and its subpackages as after a serial rendering that failed at
+// the task with this index. It omits packages that the serial rendering would not reach.
 func (t *task) resourcesUpTo(index int) []*yaml.RNode {
 	if t.index <= index {
 		return t.output

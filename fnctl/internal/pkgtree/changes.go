@@ -33,7 +33,7 @@ func (c Change) Kind() string {
 	return "changed"
 }
 
-// Changes returns the file changes, sorted by path, if the given resources replace the resources that were read.
+// Changes returns the files that change if the given resources replace the original resources, sorted by path.
 func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	after, err := t.Files(resources)
 	if err != nil {
@@ -46,7 +46,7 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	return Diff(before, after), nil
 }
 
-// Diff compares two sets of files, which are keyed by path, and returns the differences, sorted by path.
+// Diff returns the differences between two sets of files, sorted by path. The keys of both maps are paths.
 func Diff(before, after map[string][]byte) []Change {
 	var changes []Change
 	for path, data := range after {
@@ -90,7 +90,7 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	return files, nil
 }
 
-// endLines returns data with Windows line ends if before, the original content, has only Windows line ends.
+// endLines converts data to Windows line ends if before, the original content, has only Windows line ends.
 func endLines(data, before []byte) []byte {
 	ends := bytes.Count(before, []byte("\r\n"))
 	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {
@@ -114,7 +114,7 @@ func (t *Tree) IsOfSubpackage(file string) bool {
 	return ok && f.resources[0].GetAnnotations()[PackageAnnotation] != t.Root.Label()
 }
 
-// Only returns the changes of a single file if the given resources replace the file's original resources.
+// Only returns the change of a single file if the given resources replace the file's original resources.
 func (t *Tree) Only(file string, resources []*yaml.RNode) ([]Change, error) {
 	changes, err := t.Changes(resources)
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Path != file }), err

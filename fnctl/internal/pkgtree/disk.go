@@ -32,7 +32,7 @@ const (
 type disk struct {
 	dir  string
 	root *os.Root
-	// left is the number of bytes that may still be read from all files together: at first 256 MiB (maxPackageBytes).
+	// left is the number of bytes that may still be read from all files together. It starts at 256 MiB.
 	left int64
 }
 

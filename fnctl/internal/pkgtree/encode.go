@@ -78,8 +78,8 @@ func positionOf(resource *yaml.RNode) int {
 	return -1
 }
 
-// encode returns the content of a file with the given resources. comments are the original documents that contain
-// only comments. They keep their positions.
+// encode returns the content of a file with the given resources. The documents in comments, which contain only
+// comments, keep their original positions.
 func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, error) {
 	if len(comments) == 0 {
 		return encodeAll(path, resources...)
@@ -169,7 +169,7 @@ var separator = regexp.MustCompile(`\n---.*\n`)
 // comment is a document with only comments, such as a licence at the top of a file. Functions never see it.
 type comment struct {
 	text string
-	// index is the index of the resource after the comment, which determines the comment's position.
+	// index is the position of the comment, as the index of the resource after it.
 	index int
 }
 

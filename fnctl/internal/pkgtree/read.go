@@ -82,7 +82,7 @@ func read(dir string, readRoot func(*reader) (*Package, error)) (*Tree, error) {
 	return &Tree{Root: pkg, files: r.files}, nil
 }
 
-// reader collects the original contents of the files below a directory while it reads a tree.
+// reader reads the files of a tree and keeps their original contents.
 type reader struct {
 	*disk
 
@@ -136,8 +136,8 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	return packages, err
 }
 
-// readResources reads the resources of the package at dir. name is a file, or a directory of which all files are
-// read. If subpackages is true, it includes the packages inside the package.
+// readResources reads the resources of a file called name in the package at dir, or of all files if name is a
+// directory. If subpackages is true, the result includes the packages inside the package.
 func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNode, error) {
 	names, err := r.listFiles(path.Join(dir, name), subpackages)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNod
 	return all, nil
 }
 
-// parse returns the resources of a file of the package in dir. It stores the content and copies of the resources.
+// parse returns the resources of a file. It also stores the content and copies of the resources, to find changes.
 func (r *reader) parse(dir, name string, data []byte) ([]*yaml.RNode, error) {
 	inPackage := strings.TrimPrefix(name, dir+"/")
 	resources, err := (&kio.ByteReader{

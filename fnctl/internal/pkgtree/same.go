@@ -52,9 +52,9 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// commentOutline returns the comments on separate lines, each with the number of values before it. It ignores
-// repeated comments and the YAML nodes of comments, because the YAML library may assign a comment to other nodes in
-// a ResourceList than in a file.
+// commentOutline returns the comments on lines of their own, each with the number of values before it. It ignores
+// the YAML nodes of comments, because the YAML library may attach a comment to other nodes in a ResourceList than
+// in a file. Repeated comments count once.
 func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0

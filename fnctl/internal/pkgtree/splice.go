@@ -76,7 +76,7 @@ func cutStatus(text string) (head, tail string) {
 	return strings.Join(lines[:end], ""), strings.Join(lines[end:], "")
 }
 
-// lastComments returns the number of lines before the comments at the end of a file, from the comments' text.
+// lastComments returns the number of lines before the comments at the end of a file. comments is their text.
 func lastComments(lines []string, comments string) int {
 	left := 0
 	for line := range strings.Lines(comments) {
@@ -100,7 +100,7 @@ func lastComments(lines []string, comments string) int {
 	return end
 }
 
-// isStill verifies the result of spliceChanges: data must have exactly the resources in want.
+// isStill verifies the result of spliceChanges. It reports whether data contains exactly the resources in want.
 func isStill(data []byte, want []*yaml.RNode) bool {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	got, err := reader.Read()

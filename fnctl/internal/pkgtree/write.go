@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// Apply writes changes below dir, all or none as far as the file system allows: it prepares all changes before it
-// changes the first file. It writes nothing if ctx expires before that, if a new file exists already, such as a
-// file in .krmignore, or if a file changed since it was read.
+// Apply writes changes below dir, all or none as far as the file system allows. It writes nothing if ctx expires
+// before the first file is changed, if a new file already exists, such as a file in .krmignore, or if a file
+// changed since it was read.
 func Apply(ctx context.Context, dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -71,8 +71,8 @@ func checkCreation(root *os.Root, c Change) error {
 // notWritten adds "nothing was written" to an error that occurred before the first file was changed.
 func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing was written", err) }
 
-// staging writes changes in two steps, so that an error rarely leaves the package half written: it writes new
-// contents to temporary files next to their targets, which takes time and may fail, and then renames them.
+// staging writes changes in two steps, so that an error rarely leaves the package half written. It first writes
+// temporary files next to their targets, which takes time and may fail. It then renames them.
 type staging struct {
 	root *os.Root
 	// steps are the remaining renames. deletions run after them, so that an interruption loses no content.
@@ -85,7 +85,7 @@ type staging struct {
 type step struct {
 	path string // path of the change
 	temp string // file that replaces target, empty for a deletion
-	// target is the file to replace or delete: if path is a link, the linked file, so that the link stays.
+	// target is the file to replace or delete. If path is a link, target is the linked file, so that the link stays.
 	target string
 }
 
@@ -197,7 +197,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// describeProgress adds to err, the error of commit, the paths that are changed and the paths that are not.
+// describeProgress adds the paths that were written, and the paths that were not, to an error of commit.
 func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)

@@ -12,9 +12,9 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Is reports whether a user who wrote the name image may mean the image with the full name reference. reference may
-// begin with any registry and directories, which the gateway may have added. If tag is set, it replaces the tag in
-// image, and every tag of reference matches, because tag may be a version constraint.
+// Is reports whether a user's name for an image may mean the image with the full name reference. The gateway may
+// have added a registry and directories to the user's name. If tag is set, it replaces the tag in image and matches
+// every tag of reference, because it may be a version constraint.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := kptfile.CutTag(image)
@@ -30,7 +30,7 @@ type key struct{ reference, digest string }
 
 func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
 
-// Changes selects the table rows to print after a pool's change: only rows that differ. The zero value is usable.
+// Changes finds the table rows that differ after a change of a pool. The zero value is usable.
 type Changes struct {
 	shown map[key]map[string]Row // inner keys are names of pods
 }

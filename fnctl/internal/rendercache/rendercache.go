@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rendercache is the cache of --cache: it stores responses of functions on disk, so that a render runs only
-// functions whose image or input has changed. Any number of processes may share its directory.
+// Package rendercache stores responses of functions on disk, for the flag --cache. A render then runs only
+// functions whose image or input has changed. Any number of processes may share the directory of the cache.
 package rendercache
 
 import (
@@ -74,15 +74,15 @@ func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	if err != nil {
 		return resp, err
 	}
-	// If the tag moved to another image while the function ran, the response does not match the fingerprint.
+	// The tag still means the same image as before the function ran, so that the response may be reused.
 	if after, err := c.fingerprint(ctx, req.Image, req.Tag); err == nil && after == fingerprint {
 		c.write(name, resp)
 	}
 	return resp, nil
 }
 
-// read returns the response in a cache file. The file contains a checksum of the rest, the length of the
-// ResourceList, the ResourceList and the log. ok is false if the file is missing or damaged.
+// read returns the response in a cache file. ok is false if the file is missing or damaged. The file contains a
+// checksum of the rest, the length of the ResourceList, the ResourceList and the log.
 func read(name string) (resp pipeline.Response, ok bool) {
 	data, err := os.ReadFile(name)
 	if err != nil || len(data) < sha256.Size+8 {

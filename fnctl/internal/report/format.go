@@ -140,8 +140,8 @@ func (r *Report) functions() []function {
 	return all
 }
 
-// locate returns a result with the file and line of the resource or field that the result is about. The file is empty
-// if the result names neither a file nor a resource of the package.
+// locate adds the file and line of the resource or field to a result. The file is empty if the result names neither
+// a file nor a resource of the package.
 func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResult {
 	located := locatedResult{
 		Message: strings.TrimSpace(record.Message), Severity: string(record.Level()),
@@ -154,7 +154,7 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// The path may be relative to a package inside pkg. If the tree lacks the path, the resource determines the file.
+	// Without a file in the result, or with a path relative to a package inside pkg, the resource determines the file.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}

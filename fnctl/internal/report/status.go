@@ -66,7 +66,7 @@ func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error
 	return root.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
 }
 
-// otherConditions returns a Kptfile's conditions with other types than "Rendered": other tools wrote them.
+// otherConditions returns the conditions that other tools wrote, with other types than "Rendered".
 func otherConditions(conditions []*yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, c := range conditions {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result converts the results of functions, their messages about resources, to one form. Results come from
-// a ResourceList, or from the error details of a failed evaluation.
+// Package result converts results, the messages of functions about resources, to one form. They are from a
+// ResourceList, or from the error details of a failed evaluation.
 package result
 
 import (
@@ -25,8 +25,8 @@ const (
 	Info    Severity = "info"
 )
 
-// Record is a result, a function's message about a resource. It has the form in which kpt writes results to
-// results.yaml and to a Kptfile's status.
+// Record is a function's message about a resource. It has the form in which kpt writes results to results.yaml and
+// to a Kptfile's status.
 type Record struct {
 	Message     string            `yaml:"message,omitempty"`
 	Severity    string            `yaml:"severity,omitempty"`

@@ -62,7 +62,7 @@ type Image struct {
 	Names []string `json:"names"`
 	// Digest is the digest of the manifest.
 	Digest string `json:"digest"`
-	// Bytes is the size on disk, and Files the number of files.
+	// Bytes is the size of the image on disk.
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
 	// Used is the time of the last use.

@@ -29,8 +29,8 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	return r, nil
 }
 
-// TryLaunchers tests the methods that start sandboxes on this machine. It tries the method in FNR_SANDBOX or, if
-// FNR_SANDBOX is auto, each method up to the first that works.
+// TryLaunchers tests the methods that start sandboxes on this machine. If FNR_SANDBOX is auto, it tries each method
+// up to the first that works. Otherwise, it tries only the method in FNR_SANDBOX.
 func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	settings, err := localrunner.Load()
 	if err != nil {

@@ -110,8 +110,8 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span appends the line of a span and the lines of its children. The parameter indent is the prefix of the span's
-// line, and below the prefix of the children's lines.
+// span appends the line of a span and the lines of its children. The span's line begins with indent, and the
+// children's lines begin with below.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))
@@ -124,7 +124,7 @@ func (p *printer) span(s *span, indent, below string) {
 	}
 }
 
-// bar returns the bar for the start and duration of a span in a call. A short span gets a single column.
+// bar draws the start and duration of a span within its call. A short span gets a single column.
 func (p *printer) bar(s *span) string {
 	column := func(d time.Duration) int {
 		return min(int(float64(d)/float64(p.total)*barColumns+.5), barColumns)

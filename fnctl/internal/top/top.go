@@ -91,12 +91,13 @@ func (s Snapshot) summary() []string {
 const (
 	// usualWidth is the number of columns if the output is not a terminal.
 	usualWidth = 80
-	// minName is the minimum width of the column with function names. fixed is the width of all other columns.
+	// minName is the minimum width of the column with function names. All other columns have a fixed width.
 	minName = 12
 	fixed   = len("  EVALS/S      FAILED      P50      P99   PODS  QUEUE")
 )
 
-// Lines returns the snapshot as lines shorter than width (0: 80 columns), at most height lines (0: no limit).
+// Lines returns the snapshot as at most height lines, each shorter than width. A width of zero means 80 columns,
+// and a height of zero means no limit.
 func (s Snapshot) Lines(width, height int) []string {
 	width = cmp.Or(width, usualWidth) - 1
 	name := phase.ShortNames(s.Status, s.Pools, s.Failures)

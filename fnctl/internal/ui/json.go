@@ -73,7 +73,7 @@ func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	return regexp.MustCompile(`("(?:` + strings.Join(names, "|") + `)": ?)"(-?[0-9.]+)s"`)
 }
 
-// EscapeJSON escapes characters that JSON permits but a terminal interprets: hidden and control characters such as
+// EscapeJSON escapes hidden and control characters that JSON permits but a terminal interprets. An example is
 // U+009B, which begins a terminal sequence. Newlines stay, because they occur only between strings.
 func EscapeJSON(text string) string {
 	var b strings.Builder

@@ -71,11 +71,11 @@ func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.stop = p.signLife()
 }
 
-// quiet is the interval at which signLife shows the elapsed time if the output is not a terminal.
+// quiet is the interval at which the elapsed time is shown if the output is not a terminal.
 const quiet = 30 * time.Second
 
-// signLife shows that the function still runs, by its elapsed time, until stop is called. It shows the time each
-// second on terminals, and every 30 seconds otherwise.
+// signLife shows the elapsed time of the running function until stop is called. Terminals show the time each
+// second, and other outputs every 30 seconds.
 func (p *Progress) signLife() (stop func()) {
 	every := quiet
 	if p.Live {
@@ -107,7 +107,7 @@ func (p *Progress) signLife() (stop func()) {
 	}
 }
 
-// runningLine returns the line of the running function. It must fit: a wrapped line cannot be replaced.
+// runningLine returns the line of the running function, cut to the terminal. A wrapped line cannot be replaced.
 func (p *Progress) runningLine(waiting string) string {
 	const mark = "  … "
 	if waiting != "" {
@@ -178,8 +178,8 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
 	p.showLog(f.GetStderr())
-	// The error message contains the results and the log in one text. It is shown only if it adds something: the
-	// function did not exit on its own, or there are neither results nor a log.
+	// The error message may repeat the results and the log. It is shown only if the function did not exit on its own,
+	// or if there are neither results nor a log.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
@@ -193,7 +193,7 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 // maxLog is the maximum number of lines that a terminal shows of a function's log.
 const maxLog = 20
 
-// showLog shows the log of a function: on terminals only its end, which contains the reason of a failure.
+// showLog shows the log of a function. Terminals show only its end, which contains the reason of a failure.
 func (p *Progress) showLog(text string) {
 	all := slices.Collect(strings.Lines(strings.TrimSpace(text)))
 	if left := len(all) - maxLog; p.Live && left > 0 {
@@ -203,7 +203,7 @@ func (p *Progress) showLog(text string) {
 	p.writeBlock(text, p.style.faint)
 }
 
-// reasons contains texts for users about failures. failureReason adds texts with an exit code or a signal.
+// reasons contains the texts for users about failures without an exit code or a signal.
 var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:      "could not be started",
 	functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:   "its output is not a ResourceList",
