@@ -28,15 +28,15 @@ type Environment struct {
 	NoColour bool
 	// ForceColour turns colours on, on pipes too.
 	ForceColour bool
-	// NoAttribution is true if render must not add kpt's attribution annotation to resources.
+	// NoAttribution makes fnctl render not mark resources of Config Connector with kpt's attribution annotation.
 	NoAttribution bool
 	// ImagePrefix is prepended to image names without a slash. If it is empty, the gateway prepends its own prefix.
 	ImagePrefix string
 	// ContainerRuntime is the container runtime for fnctl doc, by default docker. On systems without sandboxes, the
 	// flag --local uses it too.
 	ContainerRuntime string
-	// ImageProgram is a program of this machine that runs instead of every image, to test a function before its image
-	// is built. If it is empty, the images run.
+	// ImageProgram is a local program that runs instead of every image, such as a function whose image is not built
+	// yet. If it is empty, the images run.
 	ImageProgram string
 	// Environ contains fnctl's environment variables, as "NAME=value". Programs that run as functions inherit them.
 	Environ        []string

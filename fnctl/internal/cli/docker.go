@@ -45,8 +45,8 @@ const dockerVersion = "29.0.0"
 const (
 	exitNoContainer = 125
 	exitNoProgram   = 127
-	// exitSignaled is the base of docker's exit code for a function that a signal killed. The code is the base plus
-	// the number of the signal: 137 for SIGKILL.
+	// exitSignaled is the base of docker's exit code for a function that a signal killed. docker adds the number of
+	// the signal, so that the code for SIGKILL is 137.
 	exitSignaled = 128
 )
 

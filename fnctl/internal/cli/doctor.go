@@ -30,7 +30,7 @@ The exit code is 0 if functions can run on this machine or at the gateway, and 2
 const doctorExamples = `  fnctl doctor
   fnctl doctor --registry registry.example:5000 -o json`
 
-// diagnosis is the report of fnctl doctor: whether functions can run on this machine and at a gateway.
+// diagnosis is fnctl doctor's report about the means to run functions, on this machine and at a gateway.
 type diagnosis struct {
 	Version string `json:"version"`
 	System  string `json:"system"`
@@ -129,8 +129,8 @@ func readSetting(name string) string {
 	return strings.TrimSpace(string(value))
 }
 
-// mendCommand returns a shell command that makes sandboxes work on this machine: it permits user namespaces and
-// installs bubblewrap. It is empty if nothing is missing, or if no command is known.
+// mendCommand returns a shell command that makes sandboxes work on this machine. The command permits user
+// namespaces and installs bubblewrap. It is empty if nothing is missing, or if no command is known.
 func mendCommand(setting func(name string) string, lookPath func(program string) (string, error)) string {
 	var commands []string
 	for _, s := range namespaceSettings {

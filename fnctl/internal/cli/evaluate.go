@@ -88,7 +88,7 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 }
 
 // saveFunction adds the function to the Kptfile if --save is set, so that fnctl render runs it too. As in kpt,
-// --output redirects only the resources: the function is still added to the package's own Kptfile.
+// --output redirects only the resources, and the function is still added to the package's own Kptfile.
 func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	if !c.function.save {
 		return nil

@@ -20,7 +20,7 @@ const (
 	exitOther    = 2
 	// exitChanges is the exit code of fnctl render --check if a render would change files.
 	exitChanges = 3
-	// exitInterrupted is the exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells.
+	// exitInterrupted is the exit code after Ctrl-C. As in shells, it is 128 plus the number of SIGINT.
 	exitInterrupted = 130
 )
 
@@ -82,7 +82,7 @@ func summarizeError(err error) error {
 	return err
 }
 
-// errorLines returns the lines that fnctl prints for an error: the reason, the remedy and the trace id.
+// errorLines returns the reason, the remedy and the trace id that fnctl prints for an error.
 func errorLines(err error) []string {
 	err = summarizeError(err)
 	call, ok := errors.AsType[*client.CallError](err)

@@ -47,7 +47,7 @@ func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtr
 	return changes, err
 }
 
-// addAttribution adds kpt's annotation to Config Connector's resources, unless [Environment].NoAttribution is set.
+// addAttribution marks resources of Config Connector as kpt does, unless [Environment].NoAttribution is set.
 func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	if c.env.NoAttribution {
 		return nil
@@ -115,8 +115,8 @@ func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkg
 	return c.writeFailure(ctx, dir, tree, rendering, failure)
 }
 
-// failureChanges returns the file changes to write after a failed rendering: the Kptfile's status and, on request,
-// the changes of earlier functions. It omits deletions, so that a failed rendering deletes no file.
+// failureChanges returns the file changes to write after a failed rendering. These are the Kptfile's status and, on
+// request, the changes of earlier functions. Deletions are omitted, so that a failed rendering deletes no file.
 func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.Rendering, failure error,
 ) ([]pkgtree.Change, error) {
 	resources := rendering.Resources
@@ -132,7 +132,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is the error of a failed rendering that wrote files. Its field written describes the files.
+// partlyWritten is the error of a failed rendering that wrote files. Its text written describes the files to users.
 type partlyWritten struct {
 	error
 	written string

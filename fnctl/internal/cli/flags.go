@@ -17,7 +17,7 @@ import (
 // here is the default target of commands.
 const here = "."
 
-// targetArgument returns the argument before "--": the directory or file to process, by default ".".
+// targetArgument returns the directory or file to process, the argument before "--". The default is ".".
 func targetArgument(cmd *cobra.Command, args []string) string {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return here
@@ -53,7 +53,7 @@ func (f *resultsFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "results-dir", "", "write what the functions report to results.yaml in this directory")
 }
 
-// prepare creates the directory of --results-dir before any function runs, so that an invalid directory fails early.
+// prepare creates the directory of --results-dir. It fails before any function runs if the directory is invalid.
 func (f *resultsFlags) prepare() error {
 	if f.dir == "" {
 		return nil

@@ -115,8 +115,8 @@ func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) 
 	return nil, nil
 }
 
-// withoutConfig separates the resources in the file of --fn-config from all other resources, because the
-// configuration is not part of the function's input. configs is empty if the file is outside of dir.
+// withoutConfig separates the function's configuration, the file of --fn-config, from the function's input. configs
+// is empty if the file is outside of dir.
 func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
 	file, err := relativePath(dir, f.configFile)
 	if f.configFile == "" || err != nil {
@@ -165,7 +165,7 @@ func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, erro
 	return fmt.Sprintf("Added %s as a %s to the Kptfile", saved.Title(), f.kind), err
 }
 
-// pairs is the type of a flag with the value KEY=VALUE that may be repeated. It stores the values in a map.
+// pairs is a flag of the form KEY=VALUE that may be repeated. It stores the values in a map.
 type pairs struct{ values *map[string]string }
 
 func (p pairs) Set(text string) error {

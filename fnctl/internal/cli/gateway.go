@@ -118,10 +118,10 @@ func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 	return config, f.cluster.checkUnused()
 }
 
-// maxMessage returns the maximum size of a ResourceList: --max-message-size, or byDefault if it is not set.
+// maxMessage returns the maximum size of a ResourceList, from --max-message-size or else byDefault.
 func (f *gatewayFlags) maxMessage(byDefault int) int { return cmp.Or(f.maxMessageBytes, byDefault) }
 
-// evaluator runs functions: images at a gateway or on this machine, and programs on this machine.
+// evaluator runs images at a gateway or on this machine, and programs on this machine.
 type evaluator struct {
 	local.Evaluator
 	close func() error

@@ -79,7 +79,7 @@ func (c *pullCommand) run(ctx context.Context, dir string) error {
 // maxPulls is the maximum number of concurrent pulls.
 const maxPulls = 4
 
-// listImages returns the images to pull: from --image or, without this flag, from the package in dir.
+// listImages returns the images to pull, from --image or, without this flag, from the package in dir.
 func (c *pullCommand) listImages(dir string) (images []pipeline.ImageTag, err error) {
 	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
 	for _, image := range c.images {

@@ -48,7 +48,7 @@ type testConfig struct {
 	FnConfig      string            `yaml:"fnConfig"`
 }
 
-// testCase is a test: a package and its expected changes and results.
+// testCase is a test for fnctl test, a package with its expected changes and results.
 type testCase struct {
 	dir    string
 	config testConfig

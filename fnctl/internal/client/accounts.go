@@ -9,7 +9,7 @@ import (
 	"connectrpc.com/connect"
 )
 
-// account is a template of the error text for a failed call: the problem and the advice. Placeholders such as
+// account is a template for the error text of a failed call, with the problem and the advice. Placeholders such as
 // {image} are replaced by values of the call.
 type account struct{ problem, advice string }
 
@@ -67,7 +67,7 @@ var unreachable = account{
 	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is the template of the error text for a timeout whose error contains the gateway's reason for the wait.
+// timedOut is the template of the error text for a timeout if the gateway sent the reason for the wait.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",

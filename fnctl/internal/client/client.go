@@ -24,7 +24,7 @@ import (
 
 // Config configures the connection to a gateway.
 type Config struct {
-	// Address is host:port, for a connection without TLS, or a URL with http or https. It is required.
+	// Address is host:port for a connection without TLS, or a URL with http or https. It is required.
 	Address string
 	// MaxMessageBytes is the maximum size of a request and of a response. It is required.
 	MaxMessageBytes int
@@ -38,7 +38,7 @@ type Config struct {
 	Unreachable string
 }
 
-// Gateway is a client of the gateway service. It sends resource lists to functions and queries the gateway's status.
+// Gateway is a client of a gateway. It sends resource lists to functions and queries the gateway's status.
 type Gateway struct {
 	address string
 	limit   int

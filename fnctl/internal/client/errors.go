@@ -108,7 +108,7 @@ func systemFailed(cerr *connect.Error) bool {
 	}
 }
 
-// explainText returns the texts for users about a failed call: the reason and the remedy.
+// explainText returns the reason and the remedy of a failed call, as texts for users.
 func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
 	a, ok := g.texts[cerr.Code()]
 	if !ok {

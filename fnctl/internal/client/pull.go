@@ -13,7 +13,7 @@ import (
 var passedOn = regexp.MustCompile(
 	`^(?:unable to (?:get the [a-z ]+ for|evaluate) \S+(?: with pod evaluator)?: |resolve \S+: )+`)
 
-// registryError matches an error about a registry: the registry's name, the request and the reason.
+// registryError matches an error about a registry, and captures the registry's name and the reason.
 var registryError = regexp.MustCompile(`^registry (\S+): (?:[a-z ]+: )?((?s:.*))$`)
 
 // gatewayAdvice matches the advice at the end of a gateway's error message, which begins with a word such as

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Apply applies a patch of `git diff` to files, and returns all files by path. The patch must match exactly.
+// Apply applies a patch of `git diff` to files, and returns all files by path. All lines must match exactly.
 func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	p := patcher{files: maps.Clone(files), lines: strings.SplitAfter(patch, "\n")}
 	for p.next < len(p.lines) {

@@ -30,8 +30,8 @@ func Unified(c pkgtree.Change) string {
 	return string(diff.Diff(before, c.Before, after, c.After))
 }
 
-// quotePath quotes a path with control characters, hidden characters or invalid UTF-8, which would otherwise end
-// the line or control the terminal. It quotes as in C, because patch reads such quotes.
+// quotePath quotes a path with control characters, hidden characters or invalid UTF-8. Unquoted, they may end the
+// line or control the terminal. It quotes as in C, because patch reads such quotes.
 func quotePath(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
 		!strings.ContainsFunc(path, excerpt.IsHidden) {

@@ -102,7 +102,7 @@ func newStep(number int, s pipeline.Step) step {
 	return shown
 }
 
-// field is a field that a function changed. Before is empty for a new field, and After is empty for a removed field.
+// field is a field that a function changed. Before is empty for a new field, and After for a removed field.
 type field struct{ Resource, Path, Before, After string }
 
 // changedFields returns the fields that a change of a file added, changed or removed, sorted by resource and path.

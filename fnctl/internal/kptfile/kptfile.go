@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kptfile reads the parts of a Kptfile that rendering needs: the package's name and functions.
+// Package kptfile reads a package's name and functions from its Kptfile, and adds functions to the file.
 package kptfile
 
 import (
@@ -19,8 +19,8 @@ import (
 // FileName is the name of the file that makes a directory a package.
 const FileName = "Kptfile"
 
-// Kptfile is the part of a Kptfile that matters for rendering. All other fields are preserved, because the file is
-// also a resource of the package.
+// Kptfile contains the fields of the file Kptfile that matter for rendering. All other fields are preserved,
+// because the file is also a resource of the package.
 type Kptfile struct {
 	// File is the path of the Kptfile, for error messages.
 	File string
@@ -50,7 +50,7 @@ type Pipeline struct {
 	Validators []Function `yaml:"validators"`
 }
 
-// Function is an entry of a pipeline: a function, its configuration and the selection of its input.
+// Function is an entry of a pipeline, with an image or a program, its configuration and its selectors.
 type Function struct {
 	// Image is the function's container image, with or without registry and tag.
 	Image string `yaml:"image"`
@@ -64,16 +64,16 @@ type Function struct {
 	ConfigPath string `yaml:"configPath"`
 	// ConfigMap contains the configuration as keys and values. A function uses either ConfigMap or ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap"`
-	// Selectors choose the function's input: resources that match any selector, or all without a selector.
+	// Selectors choose the function's input, the resources that match any selector. Without selectors, all match.
 	Selectors []Selector `yaml:"selectors"`
 	// Exclude lists selectors of resources to remove from the input. A resource is removed if it matches any selector.
 	Exclude []Selector `yaml:"exclude"`
 }
 
-// Title returns the name of the function for messages: its image or its program.
+// Title returns the function's image or program, as its name in messages.
 func (f Function) Title() string { return cmp.Or(f.Image, f.Exec) }
 
-// FullTitle returns the name of the function for messages: its image or program, and the field Tag if it is set.
+// FullTitle returns the function's image or program with the field Tag if it is set, as its name in messages.
 func (f Function) FullTitle() string {
 	if f.Tag != "" {
 		return fmt.Sprintf("%s (tag %s)", f.Image, f.Tag)

@@ -76,7 +76,7 @@ func checkConfig(file, field string, f Function) error {
 	return nil
 }
 
-// checkConfigPath rejects paths outside of the package: an untrusted package must not read the user's other files.
+// checkConfigPath rejects paths outside of the package, because untrusted packages must not read other files.
 func checkConfigPath(file, field, p string) error {
 	switch {
 	case strings.TrimSpace(p) == "" || path.Clean(p) == ".":

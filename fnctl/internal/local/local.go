@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local runs functions on this machine without a function runner: programs, and images in containers.
+// Package local runs functions on this machine without a function runner, as programs or in containers.
 package local
 
 import (
@@ -40,7 +40,7 @@ type Evaluator struct {
 	MaxOutputBytes int
 }
 
-// Evaluate implements [pipeline.Evaluator]. It returns a [client.FunctionError] for a program with a nonzero exit code.
+// Evaluate implements [pipeline.Evaluator]. A nonzero exit code of a program is a [client.FunctionError].
 func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if req.Exec = cmp.Or(req.Exec, e.ImageProgram); req.Exec == "" {
 		return e.Images.Evaluate(ctx, req)
@@ -77,7 +77,7 @@ func (e *Evaluator) execute(
 }
 
 // runProgram runs a program and reads its output until the program and all of its child processes have closed it.
-// Truncated output must not count as complete. The program is stopped when ctx expires.
+// Otherwise, truncated output would count as complete. The program is stopped when ctx expires.
 func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	var copying sync.WaitGroup
 	var ends []*os.File

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pipeline runs the functions of a package tree as `kpt fn render` does: mutators before validators, and
-// functions of inner packages before functions of outer packages, unless the outermost Kptfile reverses this order.
+// Package pipeline runs the functions of a package tree as `kpt fn render` does. Mutators run before validators,
+// and inner packages before outer packages unless the outermost Kptfile reverses their order.
 //
 // [NewPlan] determines the functions to run, before anything runs. A [Renderer] runs them through an [Evaluator].
 package pipeline
@@ -49,13 +49,13 @@ type Observer interface {
 	Entered(plan *Plan)
 	// Started is called before a function runs on the given number of resources.
 	Started(call Call, resources int)
-	// Waiting is called between Started and Finished, from any goroutine, with the reason for which the function waits.
+	// Waiting is called between Started and Finished, from any goroutine, with the reason for the function's wait.
 	Waiting(what string)
 	// Finished is called after a function ran or failed.
 	Finished(call Call, outcome Outcome)
 }
 
-// Outcome is the result of a function's evaluation: its duration, its messages, its log and its error.
+// Outcome is the result of a function's evaluation, with its duration, its messages, its log and its error.
 type Outcome struct {
 	// Elapsed is the duration of the evaluation, as the client measured it.
 	Elapsed time.Duration

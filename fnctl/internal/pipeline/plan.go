@@ -17,7 +17,7 @@ import (
 // Plan lists the functions to run for a package and the packages inside it.
 type Plan struct {
 	Package *pkgtree.Package
-	// Subpackages are the plans of the package's subpackages, in their order.
+	// Subpackages are the plans of the packages directly inside this package, sorted by path.
 	Subpackages []*Plan
 	// Mutators and Validators are the package's own functions, in order.
 	Mutators, Validators []Call

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Render runs the functions of a plan and of the plans inside it. It stops at the first error. It then returns the
+// Render runs the functions of a plan and of the plans inside it. It stops at the first error, and returns the
 // error together with the rendering up to the failed function.
 func (r *Renderer) Render(ctx context.Context, plan *Plan) (*Rendering, error) {
 	if !plan.Package.Kptfile.ParentsFirst {
@@ -71,8 +71,8 @@ func (p *Plan) inDepth() []*Plan {
 	return plans
 }
 
-// gatherResources returns the input of a package's functions: the resources of the package and of the packages
-// inside it. The map own contains the resources of each package.
+// gatherResources returns the input of a package's functions, from the resources of all packages in the map own.
+// The input contains the resources of the package and of the packages inside it.
 func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, plan := range p.inDepth() {
@@ -81,8 +81,8 @@ func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatterResources is the inverse of gatherResources: it distributes the output of a package's functions to the
-// packages in the map own. Resources of unknown packages belong to the plan's package.
+// scatterResources distributes the output of a package's functions to the packages in the map own. Resources of
+// unknown packages belong to the plan's package.
 func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil

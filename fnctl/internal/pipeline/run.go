@@ -122,8 +122,8 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// checkOutput checks a function's output, and assigns new resources to the package of the call. A resource names
-// its file in an old and a new annotation. As in kpt, the annotation that the function changed counts.
+// checkOutput checks a function's output, and assigns new resources to the package of the call. A resource has two
+// annotations with its file, of which old SDKs change only one. As in kpt, the changed annotation counts.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {

@@ -22,7 +22,7 @@ type Change struct {
 	After []byte
 }
 
-// Kind describes the change: changed, created or deleted.
+// Kind returns "changed", "created" or "deleted".
 func (c Change) Kind() string {
 	switch {
 	case c.Before == nil:
@@ -33,7 +33,7 @@ func (c Change) Kind() string {
 	return "changed"
 }
 
-// Changes returns the files that change if the given resources replace the original resources, sorted by path.
+// Changes returns the files that change, sorted by path, if the given resources replace the original resources.
 func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	after, err := t.Files(resources)
 	if err != nil {

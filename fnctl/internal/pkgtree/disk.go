@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxFileBytes is the maximum size of a file: an untrusted package must not exhaust this machine's memory.
+	// maxFileBytes is the maximum size of a file, because an untrusted package must not exhaust the memory.
 	maxFileBytes = 64 << 20
 	// maxPackageBytes is the maximum size of all files of a package together, to limit the memory in use.
 	maxPackageBytes = 256 << 20
@@ -142,7 +142,7 @@ func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	return found, err
 }
 
-// isResourceFile reports whether kpt reads resources from a file of this name: a Kptfile, YAML or JSON.
+// isResourceFile reports whether a file of this name is a Kptfile, YAML or JSON, from which kpt reads resources.
 func isResourceFile(file string) bool {
 	return path.Base(file) == kptfile.FileName || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
 }
@@ -157,7 +157,7 @@ type kyamlDisk struct {
 // absolutePath converts a path below the directory to an absolute path, which kyaml's interface requires.
 func absolutePath(name string) string { return path.Join("/", name) }
 
-// relativeOf is the inverse of absolutePath: it returns the path relative to the directory.
+// relativeOf returns the path relative to the directory. It is the inverse of absolutePath.
 func relativeOf(file string) string {
 	return path.Join(".", strings.TrimPrefix(filepath.ToSlash(file), "/"))
 }

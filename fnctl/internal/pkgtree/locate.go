@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// FileOf returns the file of the first original resource with these properties, and the index of the resource in the
-// file. An empty property matches all resources. The file is empty if no resource matches.
+// FileOf finds the first original resource with these properties, and returns its file and its index in the file.
+// An empty property matches all resources. The file is empty if no resource matches.
 func (t *Tree) FileOf(apiVersion, kind, namespace, name string) (file string, index int) {
 	for path, f := range t.files {
 		for i, r := range f.resources {
@@ -55,7 +55,7 @@ func splitField(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
 }
 
-// lineOf returns the line number of a field below node. parts are the parts of the field's path.
+// lineOf returns the line number of a field below node, by the parts of the field's path.
 func lineOf(node *yaml.Node, parts []string) int {
 	if len(parts) == 0 {
 		return node.Line

@@ -30,7 +30,7 @@ type Package struct {
 	Subpackages []*Package
 }
 
-// Label returns the value of [PackageAnnotation], the path with a leading slash: "/db", or "/" for the root.
+// Label returns the value of [PackageAnnotation] for the package, such as "/db", or "/" for the root.
 func (p *Package) Label() string {
 	return path.Join("/", p.Path)
 }

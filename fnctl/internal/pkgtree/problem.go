@@ -49,11 +49,11 @@ func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 	return resources[0], nil
 }
 
-// parserError matches a syntax error of the YAML library: the line and the reason. Lines count from 1.
+// parserError matches a syntax error of the YAML library, and captures line and reason. Lines count from 1.
 var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// parseProblem returns the line and the reason for which kyaml cannot read a file, as ":3: reason" to append to the
-// file's name. Unlike kyaml's own errors, it never contains the file's content, which may be secret.
+// parseProblem returns the line and the reason for which kyaml cannot read a file. The text, such as ":3: reason",
+// follows the file's name. Unlike kyaml's errors, it never contains the file's content, which may be secret.
 func parseProblem(data []byte) error {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	line := 0 // lines before the document

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Equivalent reports whether two contents of a file have equivalent resources: the same values, order and comments.
+// Equivalent reports whether two contents of a file have resources with the same values, order and comments.
 func Equivalent(before, after []byte) bool {
 	read := func(data []byte) ([]*yaml.RNode, error) {
 		return (&kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}).Read()

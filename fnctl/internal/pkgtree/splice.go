@@ -50,8 +50,8 @@ func encodeStatus(value *yaml.RNode, style string) (string, error) {
 	return out.String(), err
 }
 
-// cutStatus returns the text before and after the status of a resource. If the resource has no status, cutStatus
-// splits the text where kpt would write one: before the comments at the end of the file.
+// cutStatus returns the text before and after the status of a resource. Without a status, it splits the text where
+// kpt would write a status, before the comments at the end of the file.
 func cutStatus(text string) (head, tail string) {
 	var fresh yaml.Node
 	if yaml.Unmarshal([]byte(text), &fresh) != nil || len(fresh.Content) != 1 {

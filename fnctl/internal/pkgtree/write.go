@@ -114,7 +114,7 @@ func (s *staging) prepareChange(c Change) error {
 	return nil
 }
 
-// targetOf returns the file to replace and its mode (0 for a new file). A read-only file is an error.
+// targetOf returns the file to replace and its mode, which is 0 for a new file. A read-only file is an error.
 func (s *staging) targetOf(c Change) (string, fs.FileMode, error) {
 	if c.Before == nil {
 		return c.Path, 0, nil
@@ -146,7 +146,7 @@ func (s *staging) resolveLinks(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// makeDirs creates a directory and its missing parents, and stores their names for discardRest.
+// makeDirs creates a directory and its missing parents, and stores their names to remove them after an error.
 func (s *staging) makeDirs(dir string) error {
 	switch _, err := s.root.Stat(dir); {
 	case err == nil:

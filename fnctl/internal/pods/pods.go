@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods describes function pods to users: the pods of each function, and their changes. It makes no requests.
+// Package pods describes the pods of each function and their changes to users. It makes no requests.
 package pods
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Row is a line of the table of function pods: a pod, or a pool without pods.
+// Row is a line of the table of function pods, for a pod or for a pool without pods.
 type Row struct {
 	Pool, Pod, State, Load, Waiting, Age, TTL, Node, Reason string
 }
@@ -35,7 +35,7 @@ var states = map[podmanagerv1.Pod_State]string{
 	podmanagerv1.Pod_STATE_DELETING: "Deleting",
 }
 
-// Rows returns the table rows of a pool of function pods: a row for each pod, and a single row if there is no pod.
+// Rows returns a table row for each pod of a pool. A pool without pods has a single row.
 func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	name, waiting := pool.GetKey().GetReference(), strconv.Itoa(int(pool.GetWaiting()))
 	if len(pool.GetPods()) == 0 {
@@ -59,7 +59,7 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	return rows
 }
 
-// empty returns the state of a pool without pods: Resolving, Queued, or an empty string for an idle pool.
+// empty returns the state of a pool without pods, Resolving or Queued. An idle pool has an empty state.
 func empty(pool *podmanagerv1.Pool) string {
 	switch {
 	case pool.GetKey().GetDigest() == "":

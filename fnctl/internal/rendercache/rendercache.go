@@ -27,8 +27,8 @@ const maxBytes = 1 << 30
 // staleAfter is the age after which a temporary cache file is removed, because a killed process left it behind.
 const staleAfter = time.Hour
 
-// Fingerprint returns a text that identifies everything on which a function's output depends besides its input,
-// such as the digest of the image. If the text is empty, the output is not cached.
+// Fingerprint identifies everything that affects a function's output besides its input, such as the digest of the
+// image. If it is empty, the output is not cached.
 type Fingerprint func(ctx context.Context, image, tag string) (string, error)
 
 // Cache is an evaluator with a cache.

@@ -39,7 +39,7 @@ type Report struct {
 	Failure error
 }
 
-// function is a function in a report: it ran, or it could not run.
+// function is a function in a report, including a function that could not run.
 type function struct {
 	Package  string          `json:"package"`
 	Image    string          `json:"image,omitempty"`
@@ -221,7 +221,7 @@ func (f function) failure() string {
 	return ""
 }
 
-// The levels of GitHub annotations (error, warning, notice) by the severity of a result.
+// The levels of GitHub annotations by the severity of a result.
 var githubLevels = map[string]string{
 	string(result.Error): "error", string(result.Warning): "warning", string(result.Info): "notice",
 }

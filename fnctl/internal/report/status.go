@@ -30,8 +30,8 @@ type renderStatus struct {
 	ErrorSummary string `yaml:"errorSummary,omitempty"`
 }
 
-// SetStatus writes the outcome of a package's rendering into its Kptfile: the condition "Rendered", which replaces
-// an earlier condition, and an entry for each function. All other conditions stay.
+// SetStatus writes the outcome of a package's rendering into its Kptfile. The condition "Rendered" replaces an
+// earlier condition, and each function gets an entry. All other conditions stay.
 func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) error {
 	if err := kptfile.ChooseStyle(root); err != nil {
 		return err

@@ -111,7 +111,7 @@ func WriteResults(dir string, steps []pipeline.Step) (string, error) {
 	return name, nil
 }
 
-// newList returns the content of results.yaml: the results of the functions that ran.
+// newList returns the content of results.yaml, the results of the functions that ran.
 func newList(steps []pipeline.Step) list {
 	results := list{ResourceMeta: yaml.ResourceMeta{
 		TypeMeta:   yaml.TypeMeta{APIVersion: "kpt.dev/v1", Kind: "FunctionResultList"},

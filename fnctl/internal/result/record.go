@@ -108,7 +108,7 @@ func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	return records
 }
 
-// fromJSON converts a JSON value from a gateway to text: a scalar as plain text, all other values as YAML.
+// fromJSON converts a JSON value from a gateway to text. A scalar becomes plain text, and all other values YAML.
 func fromJSON(value string) string {
 	node, err := yaml.Parse(value)
 	if err != nil || value == "" {
@@ -117,7 +117,7 @@ func fromJSON(value string) string {
 	return plainValue(node.YNode())
 }
 
-// plainValue converts a YAML node to text: a scalar as plain text, all other values as YAML.
+// plainValue converts a YAML node to text. A scalar becomes plain text, and all other values YAML.
 func plainValue(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode {
 		return strings.TrimSpace(node.Value)
@@ -137,7 +137,7 @@ func clearStyle(node *yaml.Node) {
 	}
 }
 
-// ToProto is the inverse of [FromFailure]: it converts results to the form in a gateway's error details.
+// ToProto converts results to the form in a gateway's error details. It is the inverse of [FromFailure].
 func ToProto(records []Record) []*functionrunnerv1.Result {
 	results := make([]*functionrunnerv1.Result, 0, len(records))
 	for _, r := range records {

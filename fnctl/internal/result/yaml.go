@@ -29,7 +29,7 @@ type item struct {
 	Tags map[string]string `yaml:"tags"`
 }
 
-// FromYAML returns a ResourceList's results: a list or, in older functions, a map with the list in its field items.
+// FromYAML returns the results of a ResourceList. Older functions write them to the field items of a map.
 func FromYAML(node *yaml.RNode) ([]Record, error) {
 	if node.IsNilOrEmpty() {
 		return nil, nil

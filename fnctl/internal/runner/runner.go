@@ -28,8 +28,8 @@ type Runner interface {
 	Dial(ctx context.Context) (net.Conn, error)
 	// Sandboxes returns a text for users about the method that starts sandboxes.
 	Sandboxes() string
-	// Fingerprint identifies everything on which a function's output depends besides its input, so that the output can
-	// be cached. It is empty for functions whose output depends on the network.
+	// Fingerprint identifies everything that affects a function's output besides its input, so that the output can be
+	// cached. It is empty for functions whose output depends on the network.
 	Fingerprint(ctx context.Context, image, tag string) (string, error)
 	// Close stops the runner.
 	Close() error
@@ -58,7 +58,7 @@ type Images interface {
 
 // Image is an image in the store.
 type Image struct {
-	// Names are the full names of the image, with a name for each tag, or its repository if no tag is known.
+	// Names are the full names of the image with its tags. If no tag is known, the repository is the only name.
 	Names []string `json:"names"`
 	// Digest is the digest of the manifest.
 	Digest string `json:"digest"`

@@ -53,7 +53,7 @@ func (c Call) root() *span {
 	e := c.Evaluation
 	took := e.GetDuration().AsDuration()
 	// The clocks of the gateway and of the caller may differ, so that the start of the gateway's span is unknown. We
-	// put half of the time outside of the gateway before the gateway's span, and half after it.
+	// assume that half of the time outside of the gateway passed before the span, and half after it.
 	gateway := &span{name: "gateway", offset: max(c.Took-took, 0) / 2, took: took}
 	attempts := map[int32]*span{}
 	for _, phase := range e.GetPhases() {
@@ -75,7 +75,7 @@ func (c Call) root() *span {
 	return &span{name: "call", took: c.Took, children: []*span{gateway}}
 }
 
-// describe returns a line about an evaluation: its evaluator or error code, its pod, and the reason of a failure.
+// describe returns a line about an evaluation, with its evaluator or error code, its pod and its failure.
 func describe(e *gatewayv1.Evaluation) string {
 	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
 	if e.GetPod() != "" {

@@ -41,8 +41,8 @@ type row struct {
 	waiting         int
 }
 
-// rows returns a table row for each function. It starts with functions whose evaluations wait, then functions with
-// failures, then the busiest functions. name shortens the name of an image.
+// rows returns a table row for each function. Functions with waiting evaluations are first, then functions with
+// failures, then the busiest functions. The parameter name shortens image names.
 func (s Snapshot) rows(name func(string) string) []*row {
 	byName := map[string]*row{}
 	of := func(name string) *row {
@@ -68,7 +68,7 @@ func (s Snapshot) rows(name func(string) string) []*row {
 	})
 }
 
-// summary returns the lines above the table: the gateway, its total rate and its problems.
+// summary returns the lines above the table, about the gateway, its total rate and its problems.
 func (s Snapshot) summary() []string {
 	rate, failed, samples := 0.0, 0, 0
 	for _, f := range s.Status.GetFunctions() {
@@ -151,7 +151,7 @@ const (
 	maxFailures = 5
 )
 
-// waiting returns the lines about waiting evaluations. name shortens the name of an image.
+// waiting returns the lines about waiting evaluations. The parameter name shortens image names.
 func (s Snapshot) waiting(name func(string) string) []string {
 	all := s.Status.GetWaiting()
 	if len(all) == 0 {
@@ -169,7 +169,7 @@ func (s Snapshot) waiting(name func(string) string) []string {
 	return lines
 }
 
-// failures returns the lines about the last failures. Equal failures share a line. name shortens image names.
+// failures returns the lines about the last failures. Equal failures share a line.
 func (s Snapshot) failures(name func(string) string) []string {
 	groups := phase.GroupFailures(s.Failures)
 	if len(groups) == 0 {

@@ -230,10 +230,10 @@ var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
 // columnsOf returns the width of a text, in columns of a terminal.
 func columnsOf(text string) int { return terminal.StringWidth(text) }
 
-// minShown is the minimum number of columns that stay visible of a text that is cut.
+// minShown is the minimum number of columns that stay visible when a text is cut.
 const minShown = 3
 
-// maxColumns returns the usable columns of a line: all but the last, after which some terminals wrap the line.
+// maxColumns returns the usable columns of a line. The last column is unused, because some terminals wrap there.
 func (p *Progress) maxColumns() int {
 	if p.Width != nil {
 		if width := p.Width(); width > 0 {

@@ -36,7 +36,7 @@ func (p *Printer) Line(format string, args ...any) {
 // Title writes an untrusted text as a bold line.
 func (p *Printer) Title(text string) { p.Line("%s", p.style.bold(OneLine(text))) }
 
-// Outcome writes a line about a test: the outcome in green or red, the name and a note such as the duration.
+// Outcome writes the outcome of a test in green or red, with its name and a note such as the duration.
 func (p *Printer) Outcome(outcome string, isGood bool, name, note string) {
 	paint := p.style.red
 	if isGood {
@@ -96,8 +96,8 @@ func (p *Printer) writeBlock(text string, paint paint) {
 	}
 }
 
-// Printable returns an untrusted text without the control characters of terminals. It escapes hidden characters, such
-// as characters that change the direction of a text.
+// Printable returns an untrusted text without the control characters of terminals. It escapes hidden characters,
+// such as characters that change the direction of a text.
 func Printable(text string) string {
 	return excerpt.Visible(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -107,7 +107,7 @@ func Printable(text string) string {
 	}, text))
 }
 
-// OneLine is Printable for a text that must be a single line: it replaces newlines by spaces.
+// OneLine is Printable for a text that must be a single line. It replaces newlines by spaces.
 func OneLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", " ")
 }
