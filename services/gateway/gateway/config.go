@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Names of runtimes, for Config.DisableRuntimes: functions run as local binaries (exec), in sandboxes or in pods.
+// Runtimes, as named in Config.DisableRuntimes. They run functions as local binaries, in sandboxes or in pods.
 const (
 	RuntimeExec    = "exec"
 	RuntimeSandbox = "sandbox"
@@ -173,8 +173,8 @@ func (c *Config) Validate() error {
 // Enabled reports whether the gateway uses the given runtime: exec, sandbox or pod.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// memoryBudget returns the maximum number of bytes of requests and outputs in memory. The default depends on the
-// container's memory limit. root is the directory of the container's control group.
+// memoryBudget returns the maximum memory of requests and their outputs, in bytes. The default depends on the
+// memory limit of the container, whose control group is in the directory root.
 func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)

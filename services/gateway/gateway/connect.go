@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// Services are the services that the gateway calls: clients of remote services, or services in the same process.
+// Services contains the dependencies of a gateway: clients of remote services, or services in the same process.
 type Services struct {
 	// ImageResolver resolves image names to digests, and lists tags of registries. If it is nil, a version constraint
 	// such as ">=1.2" matches only tags of images that are mapped to local binaries.
@@ -28,11 +28,10 @@ type Services struct {
 	// PodIdentity is the certificate that the gateway presents to function pods. If it is nil, the gateway presents
 	// the program's own certificate.
 	PodIdentity *mtls.Identity
-	// Binaries provides the local binaries to which FunctionConfig objects map images. It is nil if the program reads
-	// no FunctionConfigs.
+	// Binaries lists the local binaries from FunctionConfig objects. It is nil if the program reads no such objects.
 	Binaries binaries.Source
-	// Sandboxes starts functions in sandboxes of this machine. It is nil if sandboxes are disabled or do not work on
-	// this machine. Images stores the files of the functions' images.
+	// Sandboxes starts functions in sandboxes of this machine, with the image files that Images stores. It is nil if
+	// sandboxes are disabled or do not work on this machine.
 	Sandboxes *Sandboxes
 	Images    sandboxeval.Images
 

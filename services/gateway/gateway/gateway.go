@@ -35,11 +35,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
-// maxLogRate is the maximum number of log lines about evaluations per second. Successes and failures each have this
-// maximum, so that many successes do not suppress the lines of failures.
+// maxLogRate is the maximum number of log lines about evaluations per second. It applies to successes and failures
+// separately, so that many successes do not suppress the lines of failures.
 const maxLogRate = 10
 
-// New returns a gateway: its ports and its background tasks. The program may run other components too.
+// New sets up a gateway. The returned component contains its ports and its background tasks.
 func New(cfg Config, services Services, frame servermain.Frame) (serve.Component, error) {
 	component, err := newComponent(cfg, services, frame)
 	if err != nil {
@@ -156,8 +156,8 @@ func newEvaluators(cfg Config, services Services, frame servermain.Frame) (e eva
 	return e, nil
 }
 
-// newChain returns the evaluators in order of preference. The result cache applies to sandboxes and pods only: its
-// key contains the image's digest, and a local binary has no digest.
+// newChain returns the enabled evaluators in order of preference. Results of local binaries are not cached, because
+// the key of a result contains the image's digest, and a local binary has no digest.
 func (e evaluators) newChain() (chain evaluation.Chain) {
 	if e.exec != nil {
 		chain = append(chain, e.exec)
@@ -171,8 +171,8 @@ func (e evaluators) newChain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tagSources returns the sources of image tags that are searched for a version constraint, in order of preference:
-// the images of local binaries, then the registries.
+// tagSources returns the sources of tags for a version constraint such as ">=1.2". The images of local binaries
+// take precedence over the registries.
 func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)

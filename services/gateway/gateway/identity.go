@@ -16,14 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
-// defaultCallers is the default of Config.Callers: the SPIFFE IDs that may call the port with TLS.
+// defaultCallers is the default pattern of the SPIFFE IDs that may call the port with TLS.
 const defaultCallers = "spiffe://function-runner/callers/*"
 
 // off is the value of Config.Address that disables the port without TLS.
 const off = "off"
 
-// checkIdentities checks the settings of the TLS port and of its permitted callers. It adds an error to checks for each
-// invalid setting.
+// checkIdentities reports invalid settings of the TLS port and of the callers that may use it.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})
@@ -42,8 +41,8 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 // then connects again, possibly to another replica, so that the load spreads over all replicas.
 const maxConnectionAge = 5 * time.Minute
 
-// newEndpoints returns the configured ports, all with the given handler: a port for all callers, and a port with TLS
-// for callers with a client certificate.
+// newEndpoints returns the gateway's enabled ports. The port without TLS serves all callers, and the port with TLS
+// serves callers with a client certificate.
 func newEndpoints(cfg Config, handler *rpcserve.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
 	plain := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,

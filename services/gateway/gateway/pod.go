@@ -41,8 +41,8 @@ func newPod(cfg Config, services Services, conns *podconn.Pool, frame servermain
 	})
 }
 
-// poolService returns a read-only PodManagerService that lists the function pods of m. The gateway serves it so
-// that users who list pods need only the gateway's address.
+// poolService returns a read-only RPC service for the function pods of m. With this service, users can list pods
+// without the pod-manager's address.
 func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
@@ -55,10 +55,10 @@ func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame
 	}
 }
 
-// readOnly restricts a pod-manager: callers of the gateway can list function pods, but cannot lease them.
+// readOnly is a pod-manager that lists function pods for callers of the gateway, but grants no leases.
 type readOnly struct{ lease.Manager }
 
-// Lease rejects all requests: a lease permits direct calls to a pod, and callers may only evaluate functions.
+// Lease rejects all requests, because a caller with a lease could call the pod directly.
 func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
 	return nil, fault.New(fault.Denied, "the gateway grants no leases: call EvaluateFunction, or the pod-manager itself")
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxQueries limits concurrent requests for the gateway's state, and maxQueriesPerPeer the requests from one
-	// address, because each answer occupies about a megabyte in a large cluster. A watch of pools counts until it ends.
+	// maxQueries limits concurrent queries of the gateway's state, in total and for each client address. Each answer
+	// occupies about a megabyte in a large cluster. A watch of pools counts until it ends.
 	maxQueries        = 64
 	maxQueriesPerPeer = 16
 	// queryTimeout is the time within which a client must read the answer to a query. Watches of pools have no such
@@ -25,9 +25,9 @@ const (
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits concurrent requests for the gateway's state: its status, evaluations and pools. These requests do
-// not count toward the memory limit of evaluations, so that users can query the state while evaluations wait for
-// memory. It is safe for concurrent use.
+// queries limits concurrent requests for the gateway's status, evaluations and pools, and is safe for concurrent
+// use. These requests do not use the memory budget of evaluations, so that users can query the state while
+// evaluations wait for memory.
 type queries struct {
 	mu    sync.Mutex
 	count int
@@ -36,8 +36,8 @@ type queries struct {
 
 func newQueries() *queries { return &queries{peers: make(map[string]int)} }
 
-// changeCount adds n, 1 or -1, to the number of running queries of the client at address peer. It returns false,
-// and adds nothing, if n is 1 and a limit is reached.
+// changeCount adds n to the number of running queries of a client address, 1 at the start and -1 at the end. It
+// returns false, and adds nothing, if a new query would exceed a limit.
 func (q *queries) changeCount(peer string, n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 const UnprivilegedGroup = sandbox.Unprivileged
 
 // SandboxConfig configures the evaluator that runs functions in sandboxes. Only function-runner and fnctl set and
-// validate it, because a sandbox needs their store of image files.
+// validate it, because only these programs store the files of images.
 type SandboxConfig struct {
 	// Launcher selects the program that starts sandboxes, such as bubblewrap. It is the value of the setting
 	// FNR_SANDBOX. If it is empty, functions do not run in sandboxes.
@@ -37,8 +37,7 @@ type SandboxConfig struct {
 // SandboxLaunchers lists the valid values of the setting FNR_SANDBOX, for error messages and help texts.
 const SandboxLaunchers = sandbox.Names
 
-// AllLaunchers returns the names of all launchers (the programs that can start sandboxes). With
-// FNR_SANDBOX=auto, they are tried in this order.
+// AllLaunchers returns the names of all launchers of sandboxes, in the order in which FNR_SANDBOX=auto tries them.
 func AllLaunchers() []string { return sandbox.All() }
 
 // HasLauncher reports whether the configured launcher is a valid value of the setting FNR_SANDBOX.
@@ -47,8 +46,8 @@ func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 // Sandboxes starts functions in sandboxes of this machine. A gateway closes its Sandboxes when it stops.
 type Sandboxes = sandbox.Launcher
 
-// FindSandboxes returns the launcher that starts sandboxes. It returns nil if sandboxes are off, or if FNR_SANDBOX
-// is auto and no launcher works. If FNR_SANDBOX names a launcher that does not work, it returns an error.
+// FindSandboxes returns a launcher that can start sandboxes, or nil if sandboxes are off. If no launcher works, it
+// returns an error, or nil if FNR_SANDBOX is auto and sandboxes are not required.
 func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing

@@ -4,8 +4,8 @@ package admission
 
 import "slices"
 
-// oldestEvery is the number of slots after which age decides: every fourth slot is given to the oldest request that
-// may start. Otherwise a request of a busy function or caller could wait forever.
+// oldestEvery reserves every fourth free slot for the oldest request that may start. Otherwise a request of a busy
+// function or caller could wait forever.
 const oldestEvery = 4
 
 type request struct {
@@ -15,8 +15,8 @@ type request struct {
 	decided chan error  // buffered, size 1: receives nil for a slot, or the error of a rejection
 }
 
-// queue contains the requests that wait for a slot, by function and caller. The requests of each function and
-// caller are in order of arrival, so that a search visits only the first request of each.
+// queue contains the requests that wait for a slot, grouped by function and caller. Each group is in order of
+// arrival, so that a search visits only its first request.
 type queue struct {
 	count    tally
 	claims   map[Claim][]*request
@@ -49,8 +49,8 @@ func (q *queue) removeRequest(r *request) bool {
 }
 
 // popNext removes and returns the queued request that gets the next free slot, or nil if no request may start.
-// Every fourth slot is for the oldest request. If the oldest request may not use that slot, because the slot is
-// reserved, older requests have precedence until the oldest request gets a slot.
+// Every fourth slot is for the oldest request. If that slot is reserved for other requests, the order of arrival
+// decides until the oldest request gets a slot.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
 	if next == nil {
@@ -90,9 +90,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes room in a full queue for a new request of the function and caller in the parameter added. It
-// removes and returns the newest request of the function and caller with the most queued requests. It returns nil
-// if no function and caller has more queued requests than those of the new request would have.
+// displace makes room in a full queue for a new request. It removes and returns the newest request of the function
+// and caller with the most queued requests. It returns nil if the function and caller of the new request would have
+// at least as many.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

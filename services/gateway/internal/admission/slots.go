@@ -4,7 +4,7 @@ package admission
 
 import "slices"
 
-// tally counts evaluations or requests: in total, for each function and for each caller.
+// tally counts evaluations or requests, in total, by function and by caller.
 type tally struct {
 	total            int
 	function, caller map[string]int
@@ -27,8 +27,7 @@ func changeCount(counts map[string]int, key string, n int) {
 	}
 }
 
-// shareOf returns the count of the claim's function plus the count of the claim's caller. The smaller this sum, the
-// sooner a request of the claim gets a slot.
+// shareOf returns the sum of the counts of a function and a caller. Requests with the smallest sum get slots first.
 func (t *tally) shareOf(claim Claim) int { return t.function[claim.Function] + t.caller[claim.Caller] }
 
 type evaluation struct {
@@ -36,8 +35,7 @@ type evaluation struct {
 	reserve *reserve // nil for a regular slot
 }
 
-// reserve is a set of additional slots. There are two reserves: for functions without running evaluations, and for
-// callers without running evaluations.
+// reserve is a set of additional slots, either for functions or for callers without running evaluations.
 type reserve struct {
 	size int
 	used []*evaluation
@@ -57,7 +55,7 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns the reserve with a free slot that the claim's function or caller may use, or nil.
+// freeReserve returns a reserve with a free slot for the claim's function or caller. It is nil if there is none.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():
@@ -74,8 +72,8 @@ func (s *slots) fits(claim Claim) bool {
 	return s.running.total < s.concurrent || s.freeReserve(claim) != nil
 }
 
-// takeSlot starts an evaluation of the claim's function and caller, in a regular slot if possible and otherwise in
-// a reserved slot. It returns nil if no slot is free.
+// takeSlot assigns a slot to an evaluation of the claim's function and caller. It prefers a regular slot to a
+// reserved slot, and returns nil if no slot is free.
 func (s *slots) takeSlot(claim Claim) *evaluation {
 	e := &evaluation{claim: claim}
 	if s.running.total >= s.concurrent {
@@ -102,8 +100,7 @@ func (s *slots) freeSlot(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation that uses a reserved slot, or nil if there is none. It prefers the reserve, for
-// functions or for callers, with more used slots.
+// inReserve returns an evaluation in a slot of the fuller reserve. It returns nil if both reserves are empty.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

@@ -43,8 +43,7 @@ type Config struct {
 	MaxMessageBytes, MemoryBudgetBytes int64
 	// MemoryBudgetSetting is the name of the setting for MemoryBudgetBytes. Errors name it, so that users can raise it.
 	MemoryBudgetSetting string
-	// LogFunctionOutput is true if the log may contain stderr and results of failed functions. They may include
-	// secrets.
+	// LogFunctionOutput is true if stderr and results of failed functions are logged. They may include secrets.
 	LogFunctionOutput bool
 	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Evaluations
 	// beyond it are not logged: the next line contains their number.
@@ -141,8 +140,8 @@ type droppedError struct{ error }
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// awaitAnswer waits until there is memory for an answer that is larger than its request. If the answer must be
-// dropped, it returns a [*droppedError]. If the evaluation failed, it returns the evaluation's error err.
+// awaitAnswer waits for memory for an answer that is larger than its request. It returns a [*droppedError] if the
+// answer must be dropped, and err if the evaluation failed.
 func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -155,8 +154,8 @@ func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err
 	return nil
 }
 
-// evaluate checks a request, resolves its image name and runs its function. It records the progress in s. It returns
-// shortly before the caller's deadline, so that an error that explains the delay reaches the caller.
+// evaluate checks a request, resolves its image name and runs its function. It stops shortly before the caller's
+// deadline, so that the caller still gets an error that explains the delay. s records the progress.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -179,7 +178,7 @@ func (h *Handler) evaluate(
 }
 
 // resolveAndClaim resolves the image's name, and waits for room in the function's share of the memory budget. It
-// waits before and after resolving, because callers may write a name in several ways. limit limits the total time.
+// waits twice, because callers may write a name in several ways. limit limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -199,8 +198,7 @@ func (h *Handler) resolveAndClaim(
 	return name, err
 }
 
-// claimMemory waits until the running evaluations of a function leave enough memory for this request: each function
-// may use only its share of the memory budget. name identifies the function.
+// claimMemory waits for room in a function's share of the memory budget. name identifies the function.
 func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
 	err := evalserve.Of(ctx).Claim(ctx, name)
@@ -212,8 +210,8 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 	return err
 }
 
-// resolveImage returns the canonical name of the request's image, with the highest matching tag for a version
-// constraint. Callers must set the deadline of limit in ctx: resolveImage uses limit only to explain errors.
+// resolveImage returns the canonical name of the request's image, with the highest tag that satisfies a version
+// constraint. limit only explains errors: callers must set its deadline in ctx.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {

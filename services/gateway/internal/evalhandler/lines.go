@@ -101,8 +101,7 @@ func (l *lines) hashList(ctx context.Context, list []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// imageDigest returns the digest of the executed image. If that digest is unknown, it returns the digest in the
-// requested name, if any.
+// imageDigest returns the digest of the executed image. If it is unknown, it returns the digest in the request.
 func (s sample) imageDigest() string {
 	if s.resolved != "" {
 		return s.resolved

@@ -74,7 +74,7 @@ func observeGauge(value func() int64) metric.Int64ObservableGaugeOption {
 	})
 }
 
-// sample is everything that metrics, trace, log and history record about a single evaluation.
+// sample contains the data that metrics, trace, log and history record about an evaluation.
 type sample struct {
 	given                       string // image as the caller wrote it
 	image                       imagename.Name
@@ -125,7 +125,7 @@ func (m *metrics) countRejection(ctx context.Context, err error) {
 }
 
 // imageLabel returns the value of the metric label image. An image gets its own label only after its function has
-// run: the number of labels is limited, and callers must not use them up with invented image names.
+// run. Otherwise callers could use up the limited number of labels with invented image names.
 func (m *metrics) imageLabel(s sample) string {
 	if s.evaluator == "" {
 		return imagename.OtherImages

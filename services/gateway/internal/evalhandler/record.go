@@ -49,7 +49,7 @@ func (s sample) historyRecord(ctx context.Context) *gatewayv1.Evaluation {
 	return e
 }
 
-// rejectionRecord returns the record for the history of a request that was rejected before it was read completely.
+// rejectionRecord returns the history record of a request that was rejected before it was read completely.
 func rejectionRecord(err error) *gatewayv1.Evaluation {
 	return &gatewayv1.Evaluation{
 		Code: codeOf(err), Fault: partyOf(err, ""), Reason: failureReason(err), StartTime: timestamppb.Now(),
@@ -94,8 +94,8 @@ func describeFailure(f *function.Failure) string {
 }
 
 // partyOf returns the party that caused a failure, for alerts: "function", "caller" or "system". It is empty if err
-// is nil. label is the image's label in metrics, which an image gets when its function first runs. If an image
-// without such a label cannot be pulled, partyOf assumes that the caller invented the image's name.
+// is nil. If an image without a label of its own in metrics cannot be pulled, it has probably never run. partyOf
+// then assumes that the caller invented its name.
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

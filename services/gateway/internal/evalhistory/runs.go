@@ -46,7 +46,7 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// The last maxRuns evaluations of a busy function cover less than the usual period of the rate, one minute.
+	// The rate usually covers a minute. It covers less time if the last maxRuns evaluations ended within a minute.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

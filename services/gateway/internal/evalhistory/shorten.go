@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxNameBytes limits the names in a stored evaluation, maxReasonBytes the reason of its failure, and maxPhaseBytes
-	// the reason of each wait. A shortened text also contains a note about the omitted part.
+	// maxNameBytes, maxReasonBytes and maxPhaseBytes limit names, reasons of failures and reasons of waits in a stored
+	// evaluation. A shortened text also contains a note about the omitted part.
 	maxNameBytes   = 256
 	maxReasonBytes = 1 << 10
 	maxPhaseBytes  = 200

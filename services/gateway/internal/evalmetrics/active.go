@@ -47,7 +47,7 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 	return a, nil
 }
 
-// Begin returns the record of a new evaluation of the image. No phase counts the evaluation before Enter is called.
+// Begin starts to record an evaluation of the image. The evaluation is not counted before its first phase.
 func (a *Active) Begin(image string) *Evaluation {
 	return &Evaluation{active: a, image: image, began: time.Now(), steps: make([]Step, 0, 4)}
 }
@@ -63,8 +63,7 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// changePhase moves an evaluation from its phase e.phase to another phase, and updates the counts of both. Only
-// phases in phase.Names are counted.
+// changePhase counts an evaluation in a new phase instead of e.phase. Only phases in phase.Names are counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return

@@ -57,8 +57,8 @@ func (e *Evaluation) Enter(phase string) {
 	}
 }
 
-// currentStep returns the recorded step of the current phase. It returns nil before the first phase and after the
-// last phase, and if the phase was not recorded because of maxSteps.
+// currentStep returns the recorded step of the current phase. It returns nil if the evaluation is in no phase, or
+// if the phase was not recorded because of maxSteps.
 func (e *Evaluation) currentStep() *Step {
 	if len(e.steps) == 0 {
 		return nil
@@ -87,8 +87,8 @@ func (e *Evaluation) Waits(reason string) {
 	}
 }
 
-// WaitsNow shows the reason of a wait only in the list of waiting evaluations, and only while the current phase
-// lasts. The history does not contain the reason, because most evaluations pass through the phase without waiting.
+// WaitsNow shows the reason of a wait in the list of waiting evaluations until the current phase ends. The history
+// omits the reason, because most evaluations pass through the phase without waiting.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
 		e.active.recordWait(e, e.phase, reason)
@@ -98,8 +98,8 @@ func (e *Evaluation) WaitsNow(reason string) {
 // End ends the evaluation.
 func (e *Evaluation) End() { e.Enter("") }
 
-// Resolving adds d to the time that was spent on resolving the image. There may be several parts: the gateway
-// resolves the name, and the pod-manager resolves the digest for each lease.
+// Resolving adds d to the time that was spent on resolving the image. The time consists of several parts, because
+// the gateway resolves the name, and the pod-manager resolves the digest for each lease.
 func (e *Evaluation) Resolving(d time.Duration) {
 	if e != nil {
 		e.resolving += d

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalmetrics records the progress of evaluations, and contains the metrics that all evaluators of the
-// gateway share.
+// Package evalmetrics records the progress of evaluations, and contains the metrics that all evaluators share.
 package evalmetrics
 
 import (

@@ -15,11 +15,11 @@ type wait struct {
 	since                time.Time
 }
 
-// Waiting summarizes those evaluations of a function that wait in the same phase, for the status page.
+// Waiting summarizes the evaluations of a function that wait in the same phase, for the status page.
 type Waiting struct {
 	// Image is the canonical name of the function's image. It is the requested name until the name is resolved.
 	Image, Phase string
-	// Longest is the duration of the longest wait, and Reason its reason. Reason is empty if it is unknown.
+	// Reason is the reason of the longest wait, whose duration is Longest. It is empty if the reason is unknown.
 	Reason  string
 	Longest time.Duration
 	// Count is the number of evaluations that wait.
@@ -29,8 +29,8 @@ type Waiting struct {
 // running is the name of the phase in which the function runs. An evaluation in this phase does not wait.
 const running = "run"
 
-// recordWait records the reason of an evaluation's wait in a phase. If the function runs, or if phase is empty
-// because the evaluation has ended, recordWait removes the evaluation from the waiting evaluations.
+// recordWait records the reason of an evaluation's wait. If the function runs, or if phase is empty because the
+// evaluation has ended, recordWait removes the evaluation from the waiting evaluations.
 func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return
@@ -48,8 +48,8 @@ func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	a.waiting[e] = wait{e.image, phase, reason, since}
 }
 
-// Waiting returns summaries of the evaluations whose function does not run yet, grouped by function and phase,
-// starting with the longest wait. The parameter most is the maximum number of groups.
+// Waiting returns up to most summaries of waiting evaluations, starting with the longest wait. Each summarizes the
+// evaluations of a function in the same phase.
 func (a *Active) Waiting(most int) []Waiting {
 	type group struct{ image, phase string }
 	groups, now := map[group]Waiting{}, time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
-// Request is a request to run a function, whose image name is already resolved.
+// Request contains the input of an evaluation whose image name is already resolved.
 type Request struct {
 	// Given is the image as the caller wrote it. Errors show it, because the caller may not know the canonical name.
 	Given string
@@ -26,8 +26,8 @@ type Request struct {
 	ResourceList []byte
 	// Caller is the address of the caller. It is empty if the address is unknown.
 	Caller string
-	// Limit limits the total time of the evaluation. Some functions have a time limit of their own: once such a
-	// function can start, its own limit replaces Limit.
+	// Limit limits the total time of the evaluation. If the function has its own time limit, that limit replaces Limit
+	// as soon as the function can start.
 	Limit function.TimeLimit
 	// Measured records the progress of the evaluation for metrics and logs. If it is nil, nothing is recorded.
 	Measured *evalmetrics.Evaluation
@@ -37,14 +37,13 @@ type Request struct {
 type Response struct {
 	ResourceList []byte
 	Log          []byte
-	// Results are the results that the function added to its resource list.
+	// Results are the messages that the function reported in its resource list, such as warnings.
 	Results []resourcelist.Result
 	// Evaluator is the name of the evaluator that ran the function, or "cache" for a response from the result cache.
 	Evaluator string
 	// Digest is the digest of the image that ran. It is empty if the digest is unknown, such as for a local binary.
 	Digest string
-	// Cache shows whether the response is from the result cache: hit, shared or miss. It is empty if the cache was not
-	// used.
+	// Cache is the outcome of the lookup in the result cache: hit, shared or miss. It is empty without a lookup.
 	Cache string
 }
 

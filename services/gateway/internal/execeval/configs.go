@@ -15,9 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// withConfigs merges the configuration file t and FunctionConfig objects, which take precedence. It omits
-// FunctionConfigs whose binary cannot be executed, and returns their problems. Relative paths of binaries are
-// relative to dir. prefork is the default number of processes that are started in advance for a binary.
+// withConfigs returns a table of the configuration file t and the FunctionConfig objects, which take precedence. It
+// omits FunctionConfigs whose binary cannot be executed, and returns their problems. Relative paths of binaries are
+// relative to dir. prefork is the default number of processes to start in advance for a binary.
 func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
@@ -46,9 +46,9 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 	return all, problems
 }
 
-// mapImage maps an image of a FunctionConfig object to a binary, instead of the configuration file's binary. The
-// image's tag may be a version constraint. mapImage adds images with exact tags to exact, because a version
-// constraint of another FunctionConfig must not override them.
+// mapImage maps an image of a FunctionConfig object to a binary, and overrides the configuration file. The image's
+// tag may be a version constraint. Images with exact tags are added to exact, so that no version constraint of
+// another FunctionConfig overrides them.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}

@@ -136,7 +136,7 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	return table, nil
 }
 
-// applyFile uses a changed configuration file from now on, and logs warnings, such as for unknown fields.
+// applyFile puts a new version of the configuration file into effect. It logs warnings, such as for unknown fields.
 func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
@@ -157,8 +157,8 @@ func (e *Evaluator) applyFile(table *table) {
 	}
 }
 
-// Use replaces the binaries that FunctionConfig objects map to images. It returns the problem of each unusable
-// FunctionConfig. For its images, the configuration file still applies.
+// Use replaces the FunctionConfig objects, and returns the problem of each unusable FunctionConfig. For the images
+// of an unusable FunctionConfig, the configuration file still applies.
 func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.mu.Lock()
 	e.configs = configs

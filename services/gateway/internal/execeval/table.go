@@ -16,19 +16,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// table contains everything that the configuration file and the FunctionConfigs set: the binary of each image, and
-// settings of binaries. A table does not change after it was built, so that evaluations read it without a lock.
+// table maps images to local binaries, and contains the settings of the binaries. A table does not change after it
+// was built, so that evaluations read it without a lock.
 type table struct {
-	// binaries maps an image, by its key (see [imagename.Name.Key]), to the path of its binary.
+	// binaries maps the key of an image (see [imagename.Name.Key]) to the path of its binary.
 	binaries map[string]string
-	// ranges maps a repository to the version constraints that FunctionConfigs contain for its tags. An image with an
-	// exact tag in the map binaries takes precedence over a constraint.
+	// ranges maps a repository to the version constraints that FunctionConfigs contain for its tags. An exact tag in
+	// the map binaries takes precedence.
 	ranges map[string][]tagRange
 	// prefork maps a binary to the number of its processes that are started in advance.
 	prefork map[string]int
 	// maxTime maps a binary to its own time limit. It does not contain binaries without a time limit of their own.
 	maxTime map[string]time.Duration
-	// tags contains, for each repository, the tags that are mapped to a binary. Version constraints are not tags.
+	// tags maps a repository to its tags that are mapped to a binary. Version constraints are not tags.
 	tags map[string][]string
 	// repeated are images that occur in several entries of the configuration file. unknown are the names of its
 	// unknown fields. Both are logged as warnings.
@@ -53,9 +53,9 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 	return "", false
 }
 
-// parseTable parses a configuration file. dir is the directory of the binaries. prefix is added to image names
-// without a slash. prefork is the default number of processes that are started in advance for a binary. If an image
-// or a setting of a binary is repeated, the first entry applies.
+// parseTable parses a configuration file. If an image or a setting of a binary is repeated, the first entry
+// applies. dir contains the binaries, and prefix is added to image names without a slash. prefork is the default
+// number of processes to start in advance for a binary.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -87,7 +87,7 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 	return t, nil
 }
 
-// mappedPrefork returns the number of processes to start in advance for each mapped binary (default: prefork).
+// mappedPrefork returns the number of processes to start in advance for each mapped binary. prefork is the default.
 func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
@@ -106,8 +106,8 @@ func (t *table) mappedPrefork(prefork int) map[string]int {
 	return all
 }
 
-// setPrefork stores the number of processes to start in advance for a binary, as an entry of the configuration file
-// sets it. A number from an earlier entry takes precedence. processes is nil if the entry sets no number.
+// setPrefork sets the number of processes to start in advance for a binary. It does nothing if processes is nil, or
+// if an earlier entry of the configuration file has set the number.
 func (t *table) setPrefork(binary string, processes *int) error {
 	if processes == nil {
 		return nil
@@ -121,8 +121,8 @@ func (t *table) setPrefork(binary string, processes *int) error {
 	return nil
 }
 
-// setMaxTime stores the time limit that an entry of the configuration file sets for a binary. A limit from an
-// earlier entry takes precedence. most is nil if the entry sets no limit.
+// setMaxTime sets the time limit of a binary. It does nothing if most is nil, or if an earlier entry of the
+// configuration file has set a limit.
 func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	if most == nil {
 		return nil

@@ -24,7 +24,7 @@ type Lists struct {
 	RequireDigest bool
 }
 
-// Policy is a set of rules. The zero Policy allows everything.
+// Policy is a set of rules for the images that callers may use. The zero Policy allows all images.
 type Policy struct {
 	deny, allow   []rule
 	requireDigest bool

@@ -27,8 +27,7 @@ type TagSource interface {
 type Resolver struct {
 	// DefaultPrefix is added to image names without a slash, so that users can write short names.
 	DefaultPrefix string
-	// Tags are the sources that are searched for a tag that satisfies a version constraint, in order of preference.
-	// The first source with a matching tag determines the tag.
+	// Tags are the sources of tags for version constraints, in order of preference. The first matching source applies.
 	Tags []TagSource
 	// Policy decides which images callers may use.
 	Policy imagepolicy.Policy
@@ -36,8 +35,8 @@ type Resolver struct {
 
 // Resolve returns the canonical name of image if the policy allows it. Unless constraint is empty, the name has the
 // highest tag that satisfies constraint. Malformed names and unsatisfied constraints are errors of class
-// fault.Invalid. The class fault.NotFound means that no source of tags contains the repository, so that no
-// evaluator serves the image. A registry's status 404 therefore causes the class fault.Precondition.
+// fault.Invalid. The class fault.NotFound means that no evaluator serves the image, because no source of tags
+// contains its repository. A registry's status 404 causes the class fault.Precondition instead.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -62,8 +61,8 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	return r.selectHighestTag(ctx, image, name, wanted)
 }
 
-// selectHighestTag asks the sources of tags in order, until a source has tags that satisfy the constraint wanted. It
-// returns name with the highest of these tags. It returns a source's error only if no source has such a tag.
+// selectHighestTag returns name with the highest tag that satisfies the constraint wanted. It searches the sources
+// of tags in order until a source has such a tag. It returns a source's error only if no source has such a tag.
 func (r Resolver) selectHighestTag(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {

@@ -21,13 +21,12 @@ import (
 // listField is the number of the protobuf field resource_list, in requests and in responses.
 const listField = protowire.Number(1)
 
-// maxListPrefix is the maximum number of bytes before a resource list at the beginning of a message: the field
-// number and the list's length, two varints with up to 10 bytes each.
+// maxListPrefix is the maximum number of bytes before a resource list at the beginning of a message. These bytes
+// are two varints of up to 10 bytes each, for the field number and the list's length.
 const maxListPrefix = 2 * 10
 
-// codec encodes requests to pods and decodes responses in the same format as gRPC's own codec, which needs a second
-// copy of each resource list. With this codec, gRPC sends the request's list without copying it, and reads the
-// response's list directly into the memory that the caller gets.
+// codec encodes requests to pods and decodes responses in gRPC's usual format, without copying resource lists. gRPC
+// sends a request's list from its original memory, and reads a response's list into the memory of its receiver.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -72,8 +71,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
 }
 
-// readList reads a message of size bytes. If the resource list is the first field, as Go and C++ encode messages,
-// it returns the list and, as rest, the other bytes. Otherwise rest is the whole message.
+// readList reads a message of size bytes, and separates the resource list from the rest. The list must be the first
+// field, as in messages that Go and C++ encode. Otherwise rest is the whole message.
 func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	prefix, err := r.Peek(min(size, maxListPrefix))
 	if err != nil && !errors.Is(err, io.EOF) {

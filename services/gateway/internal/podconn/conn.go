@@ -26,12 +26,11 @@ type Conn struct {
 	pod    Pod
 	client *grpc.ClientConn
 	frames frameBudget
-	// dialError is the error of the last attempt to connect, including the TLS handshake. gRPC does not return this
-	// error. It is nil after a successful attempt.
+	// dialError is the error of the last attempt to connect, including the TLS handshake. It is stored because gRPC
+	// does not return it, and is nil after a successful attempt.
 	dialError atomic.Pointer[error]
 
-	// Callers must hold pool.mu to use the following fields. dropped is true if the pool no longer contains the
-	// connection.
+	// Callers must hold pool.mu to use the following fields. The pool no longer contains a dropped connection.
 	users   int
 	used    time.Time
 	dropped bool
@@ -56,8 +55,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// EvaluateFunction implements evaluator.FunctionEvaluatorClient. Each call permits the pod to send some more small
-// HTTP/2 frames, whose number is limited (see [frameBudget]).
+// EvaluateFunction implements evaluator.FunctionEvaluatorClient. Each call raises the number of small HTTP/2 frames
+// that the pod may send (see [frameBudget]).
 func (c *Conn) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, options ...grpc.CallOption,
 ) (*evaluator.EvaluateFunctionResponse, error) {

@@ -34,7 +34,7 @@ const (
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
 // frameBudget is the number of small frames that a pod may still send before its connection is closed. Only a call
-// of the gateway increases it. A frame of the pod must not, because a pod can send as many frames as it wants.
+// of the gateway increases the budget, because a pod can send as many frames as it wants.
 type frameBudget struct{ atomic.Int64 }
 
 // addCall permits the pod to send the small frames of a further answer. It does nothing if the pod may still send
@@ -88,8 +88,7 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countFrames parses the HTTP/2 frame headers in b, the bytes that were just received, and subtracts the small
-// frames from the budget.
+// countFrames finds the small HTTP/2 frames in the received bytes, and reduces the budget by their number.
 func (c *framedConn) countFrames(b []byte) {
 	for len(b) > 0 {
 		skipped := min(c.payload, len(b))

@@ -53,8 +53,8 @@ func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 
-// Get returns the connection to a pod. It returns at once: [Conn.Connect] or the first call establishes the
-// connection. Callers must call [Conn.Release] after use.
+// Get returns the connection to a pod at once. [Conn.Connect] or the first call establishes the connection. Callers
+// must call [Conn.Release] after use.
 func (p *Pool) Get(pod Pod) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *Pool) removeConn(c *Conn) {
 	}
 }
 
-// leastRecentlyUsed returns the connection that has not been used for longest, so that the pool closes it. It
+// leastRecentlyUsed returns the unused connection that was used least recently, so that the pool closes it. It
 // returns nil unless more than Config.Max connections are unused.
 func (p *Pool) leastRecentlyUsed() *Conn {
 	if len(p.conns) <= p.cfg.Max {

@@ -49,8 +49,8 @@ func (h handshakes) storeError(err error) error {
 	return err
 }
 
-// reads is a connection whose TLS handshake has succeeded at the client. It stores the errors of the first reads
-// too, because the client learns only from the first read that the server has rejected the client's certificate.
+// reads is a TLS connection that stores the errors of its first reads as handshake errors. A client learns only
+// from the first read that the server has rejected the client's certificate.
 type reads struct {
 	net.Conn
 	handshakes handshakes

@@ -20,9 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare divides the connect timeout for pods that have been used before: they get a fifth of it. If such a pod
-// does not accept connections, it is probably gone. A pod that failed in an earlier attempt gets the whole timeout,
-// because the pod-manager has since checked that it works.
+// warmShare divides the connect timeout of pods that have been used before. If such a pod does not accept
+// connections within this share, it is probably gone. A pod that failed in an earlier attempt gets the whole
+// timeout, because the pod-manager has since checked that it works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(
@@ -59,9 +59,9 @@ func (e *Evaluator) callPod(
 	return out, nil
 }
 
-// parseResults returns the results in a pod's answer. It returns an error if the answer is not a valid resource
-// list. The server in the pod has already checked the list, but another program in the pod could answer in its
-// place, and an invalid list must not get into a package.
+// parseResults checks the resource list in a pod's answer, and returns its results. The server in the pod has
+// already checked the list, but another program in the pod could answer in its place. An invalid list must not get
+// into a package.
 func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
@@ -75,8 +75,8 @@ func parseResults(ctx context.Context, image string, list []byte) ([]resourcelis
 	}
 }
 
-// callOn sends the request msg to a pod. If conn is not connected, callOn connects it first. again is true if an
-// earlier attempt of the evaluation used the same pod.
+// callOn sends the request msg to a pod, and first connects conn if necessary. again is true if an earlier attempt
+// of the evaluation used the same pod.
 func (e *Evaluator) callOn(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request,
 	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted, again bool,
@@ -105,8 +105,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod waits until conn is connected, the pod's connect timeout has passed or ctx ends. After a failed DNS
-// lookup, the timeout of a new pod applies, which is longer: the lookup's error does not mean that the pod is gone.
+// connectPod waits until conn is connected, but no longer than the pod's connect timeout. After a failed DNS
+// lookup, the longer timeout of a new pod applies, because the lookup's error does not mean that the pod is gone.
 func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))
@@ -120,8 +120,8 @@ func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted 
 	return nil
 }
 
-// connectTimeout returns the time within which a connection to a pod must be established: setting for a new pod,
-// and a fifth of setting (see warmShare) for a pod that has been used before.
+// connectTimeout returns the timeout for connecting to a pod. A new pod gets the whole setting, and a pod that has
+// been used before gets a fifth (see warmShare).
 func connectTimeout(setting time.Duration, isNew bool) time.Duration {
 	if isNew {
 		return setting

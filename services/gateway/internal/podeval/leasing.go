@@ -41,8 +41,8 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 	return held, nil
 }
 
-// repoDigest returns a leased pod's image as reference@digest. It uses strings.Join, which allocates on the heap:
-// attribute.StringSlice copies the text by reflection, unseen by the compiler, so it must not be on the stack.
+// repoDigest returns a leased pod's image as reference@digest. It uses strings.Join to allocate the text on the
+// heap, because attribute.StringSlice copies the text by reflection, unseen by the compiler.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

@@ -44,9 +44,9 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// countLease records the durations of a granted lease's phases. unreached, the time without a reachable
-// pod-manager, counts as time in the queue. Two phases continue in the gateway and are recorded there: connecting
-// by countConnect, and resolving the image by the request handler, to whose measured time countLease adds.
+// countLease records the durations of a granted lease's phases, such as queue or pull. The time without a reachable
+// pod-manager counts as time in the queue. The phases connect and resolve continue in the gateway, so countConnect
+// and the request handler record them.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -90,9 +90,9 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a rejected lease counts as a failed cold start. It does so if the pod was starting in
-// the last phase, or if err means that no pod can start: a pod-manager that has cached that an image does not exist
-// rejects the lease before the first phase.
+// coldStartFailed reports whether a rejected lease counts as a failed cold start. Either the pod was starting, or
+// err means that no pod can start. If the pod-manager has cached that an image does not exist, it rejects the lease
+// before the first phase.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }
@@ -101,7 +101,8 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the time of connecting to a pod: the pod-manager's part, and took, the gateway's part.
+// countConnect records the time of connecting to a pod, the sum of the pod-manager's part and the gateway's part
+// took.
 func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

@@ -6,7 +6,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// finished maps a phase of a lease to the event that is added to the trace span when the phase ends.
+// finished contains the trace event that is recorded when a phase of a lease ends.
 var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_RESOLVING:  "resolved",
 	podmanagerv1.Phase_PHASE_CREATING:   "created",
@@ -18,7 +18,7 @@ var finished = map[podmanagerv1.Phase]string{
 // phaseGranted stands for the time after a lease was granted. The pod-manager's API has no such phase.
 const phaseGranted podmanagerv1.Phase = -1
 
-// eventsBetween returns the names of the trace events for a lease's change from one phase to another.
+// eventsBetween returns the trace events for the change of a lease from one phase to another.
 func eventsBetween(from, to podmanagerv1.Phase) []string {
 	if from == to {
 		return nil

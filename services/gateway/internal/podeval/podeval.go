@@ -116,8 +116,8 @@ func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit
 	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
-// leaseOutcome returns the outcome of an attempt with the error err, for the pod-manager: the pod failed, the
-// caller left, or the lease is done. reason explains the outcome.
+// leaseOutcome converts the error of an attempt into the outcome of its lease, for the pod-manager. The outcome
+// distinguishes a failed pod, a caller that left, and everything else. reason explains the outcome.
 func leaseOutcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
 		if broken.notCalled && lookupFailed(broken.cause) {

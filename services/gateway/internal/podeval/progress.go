@@ -28,7 +28,7 @@ type progress struct {
 	last     *lease.Waiting // nil before the first report
 	phase    trace.Span     // child span of the phase in last, or nil
 	since    time.Time      // time when the phase in last began
-	// unanswered is the time before the pod-manager's first report, and spent the time in each phase after that.
+	// unanswered is the time before the pod-manager first reported a phase. It is therefore not part of spent.
 	unanswered time.Duration
 	spent      map[podmanagerv1.Phase]time.Duration
 }
@@ -41,10 +41,10 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics
 	}
 }
 
-// queue is the name of a lease's phase before the pod-manager's first report about the lease.
+// queue is the phase of a lease before the pod-manager has reported any phase of the lease.
 const queue = "queue"
 
-// recordWaiting records a report of the pod-manager about the lease's phase, and the reason of the wait.
+// recordWaiting records a report of the pod-manager about the phase of the lease and the reason of the wait.
 func (p *progress) recordWaiting(w *lease.Waiting) {
 	if p.span.IsRecording() {
 		for _, name := range eventsBetween(p.last.GetPhase(), w.GetPhase()) {
@@ -84,7 +84,7 @@ func (p *progress) leavePhase() {
 	}
 }
 
-// endWithError ends the last phase of a lease that was not granted, and records the error in its span.
+// endWithError ends the last phase of a lease that was not granted, and records the error in the phase's span.
 func (p *progress) endWithError(err error) {
 	if p.phase != nil {
 		p.phase.SetStatus(codes.Error, fault.Of(err).String())

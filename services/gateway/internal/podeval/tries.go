@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// samePod is the delay before an evaluation is retried on a pod that already failed during this evaluation. The
-// pod-manager leases such a pod again only after a successful health check.
+// samePod is the delay before an evaluation is retried on a pod that failed in an earlier attempt. The pod-manager
+// leases such a pod again only after a successful health check.
 var samePod = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
 
 // tries contains the attempts of an evaluation that failed because of their pod.
@@ -33,8 +33,8 @@ type tries struct {
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
 // addAttempt records an attempt that failed because of its pod. again is true if that pod failed before. The attempt
-// counts toward MaxRetries. However, if the evaluation has a deadline, at which retries end, an attempt that did not
-// send the request to the pod does not count if:
+// counts toward MaxRetries. If the evaluation has a deadline, at which retries end, an attempt that did not send
+// the request to the pod does not count if:
 //
 //   - the connection timed out, which indicates a busy pod or node;
 //   - the DNS lookup failed, so that another pod would not help;

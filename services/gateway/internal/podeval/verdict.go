@@ -43,8 +43,8 @@ func notCalled(ctx context.Context, image, pod string, took time.Duration, err e
 	return &brokenPodError{pod: pod, cause: err, notCalled: true}
 }
 
-// convertError converts the error of a call to a pod for the caller. An error that the server in the pod has
-// returned keeps its class and details. If the pod has failed, convertError returns a brokenPodError.
+// convertError converts the error of a call to a pod into the error for the caller. An error from the server in the
+// pod keeps its class and details. If the pod has failed, convertError returns a brokenPodError.
 func convertError(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -82,7 +82,7 @@ func breaksPod(code codes.Code, byWrapper bool) bool {
 		// another runtime serves the image, or that it canceled the request itself.
 		return true
 	case codes.Unavailable, codes.Unknown, codes.DeadlineExceeded:
-		// These codes may be from a proxy or from gRPC itself.
+		// From a proxy or from gRPC itself, these codes mean that the pod has failed.
 		return !byWrapper
 	default:
 		return false
@@ -112,9 +112,9 @@ func readDetails(st *status.Status) details {
 // server adds these error details.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
-// wrapperError converts an error of the wrapper server, the server in a function pod, for the caller. If that
-// server's queue is full, the error tells the client when to retry. The evaluator does not try another pod in this
-// case, because the pod works and the pod-manager decides when to start pods.
+// wrapperError converts an error from the wrapper server, the server in a function pod, into the error for the
+// caller. If that server's queue is full, the error tells the client when to retry. No other pod is tried then,
+// because the pod works and the pod-manager decides when to start pods.
 func (d details) wrapperError(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

@@ -21,8 +21,8 @@ func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// notLeased returns the error for a caller whose evaluation got no pod. took is the time since the evaluation
-// requested a lease. last is the last wait that a pod-manager reported, or nil if there was no report.
+// notLeased returns the error for a caller whose evaluation got no pod. took is the time since the request for a
+// lease. last is the last wait that a pod-manager reported, or nil.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, "waiting for a pod: "+describeWait(last))

@@ -22,7 +22,7 @@ import (
 // listTimeout limits the time for the DNS lookup of the replicas, and then the time for their answers.
 const listTimeout = 5 * time.Second
 
-// views contains the list of pools that each replica has returned, by the replica's address.
+// views maps the address of each replica to the pools that the replica has returned.
 type views map[string][]*podmanagerv1.Pool
 
 // ListPools implements lease.Manager. It queries all replicas and merges their answers into one pool per function.
@@ -84,9 +84,9 @@ func (m *Manager) listAll(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merge returns one pool per function, ordered by image reference and digest. Each replica lists all pods of a
-// function, but counts only the leases that it granted, so merge adds up the counts. It copies everything else from
-// the replica that owns the function, the only replica that sets the field replica.
+// merge returns one pool per function, ordered by image reference and digest. It adds up the counts of all
+// replicas, because each replica counts only the leases that it granted. Everything else is from the replica that
+// owns the function, the only replica that sets the field replica.
 func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
@@ -119,8 +119,8 @@ func (v views) merge() []*podmanagerv1.Pool {
 	return all
 }
 
-// addPool adds another replica's list entry for a function to pool: its counts, its failure if that is more recent,
-// and the pods that pool does not contain.
+// addPool merges another replica's list entry for the same function into pool. It adds the counts and the missing
+// pods, and copies a more recent failure.
 func addPool(pool, other *podmanagerv1.Pool) {
 	pool.Waiting += other.GetWaiting()
 	pool.Active += other.GetActive()
@@ -140,8 +140,8 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod adds the counts of another replica to a pod. The later of the two expiries is correct: the replica that
-// uses the pod postpones the expiry, and other replicas list the earlier expiry for some time.
+// addPod adds the counts of another replica to a pod, and keeps the later expiry. The replica that uses the pod
+// postpones the expiry, but other replicas list the earlier expiry for some time.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Manager is a [lease.Manager] that finds, for each lease, the replica of the pod-manager that owns the function.
+// Manager is a [lease.Manager] for the replicas of a pod-manager. It finds the replica that owns a function.
 type Manager struct {
 	service *rpcclient.Client
 	client  *lease.Client
@@ -37,11 +37,11 @@ func New(service *rpcclient.Client, url string) *Manager {
 	return &Manager{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
 }
 
-// backoff is the delay before the replicas are called again, after no replica could be reached.
+// backoff is the delay between calls while no replica of the pod-manager can be reached.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout limits the total delay between the calls for a lease if no replica can be reached. A pod-manager
-// with a single replica restarts within this time.
+// reachTimeout limits the total delay between calls while no replica of the pod-manager can be reached. A
+// pod-manager with a single replica restarts within this time.
 const reachTimeout = 15 * time.Second
 
 // Lease implements lease.Manager. If no replica can be reached, Lease retries for up to reachTimeout, so that
@@ -65,8 +65,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	}
 }
 
-// leaseFromAny calls replicas until a replica grants the lease, or rejects it for a reason that applies to all
-// replicas. It first calls the replica that owns the function, as remembered or as another replica names it.
+// leaseFromAny requests a lease from the replicas, starting with the replica that is known to own the function. It
+// stops when a replica grants the lease, or rejects it for a reason that applies to all replicas.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -101,8 +101,8 @@ func (m *Manager) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Call replica r again after the owner that r named: r serves the request if open.Tried contains the owner. An
-		// owner that DNS does not list, because it is not ready or of another IP family, counts as tried.
+		// Call replica r again after the owner that r named, because r serves the request if open.Tried contains the
+		// owner. An owner that DNS does not list counts as tried: it is not ready, or of another IP family.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -122,8 +122,8 @@ func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error
 	return all, nil
 }
 
-// toFront returns the list with the replica at address moved to its beginning, so that this replica is called next.
-// It returns false, and the list unchanged, if the list does not contain the replica.
+// toFront returns the list with the replica at address at its beginning, so that this replica is called next. It
+// returns false, and the list unchanged, if the list does not contain the replica.
 func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replica, bool) {
 	i := slices.IndexFunc(replicas, func(r *rpcclient.Replica) bool { return r.Address() == address })
 	if i < 0 {

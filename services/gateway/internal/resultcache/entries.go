@@ -30,8 +30,8 @@ func (c *Cache) size() int64 {
 	return c.entries.Bytes()
 }
 
-// trimCapacity returns a copy of b without unused capacity, if b wastes more than an eighth of its memory in the
-// cache. The buffer of an output may be twice as large as the output.
+// trimCapacity returns a copy of b without unused capacity if that capacity exceeds an eighth of the length. A
+// cached output would otherwise waste memory, because its buffer may be twice as large as the output.
 func trimCapacity(b []byte) []byte {
 	if cap(b)-len(b) > len(b)/8 {
 		return bytes.Clone(b)

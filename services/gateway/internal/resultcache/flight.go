@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// flight is a running evaluation for whose response callers with the same key may wait. Its leader is the caller
-// that started it. The number of flights is bounded: each leader's request needs a part of the memory budget.
+// flight is a running evaluation whose response all callers with the same key share. Its leader is the caller that
+// started it. The number of flights is bounded, because each leader's request uses the memory budget.
 type flight struct {
 	// done is closed when the evaluation ends, after the following fields were set.
 	done chan struct{}
@@ -64,7 +64,7 @@ func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start tim
 }
 
 // joinFlight returns the running evaluation of a key, so that the caller can wait for it. If there is none, it
-// returns a new flight f and leads is true: the caller must then evaluate the function itself, and end f.
+// returns a new flight, and leads is true. The caller must then evaluate the function, and end the flight.
 func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

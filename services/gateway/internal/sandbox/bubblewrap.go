@@ -18,9 +18,9 @@ const (
 	argumentsFile = "4"
 )
 
-// bubblewrap starts sandboxes with the program bubblewrap (bwrap). bwrap reads all settings from a pipe, for two
-// reasons: it starts no process before it has read them, so that we can set its resource limits in time, and its
-// command line contains neither the function's environment nor paths of this machine.
+// bubblewrap starts sandboxes with the program bwrap. bwrap reads all settings from a pipe. It starts no process
+// before it has read them, so that we can set its resource limits in time. Its command line therefore contains
+// neither the function's environment nor paths of this machine.
 type bubblewrap struct {
 	cfg    Config
 	path   string
@@ -95,7 +95,7 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 }
 
 // sharedFiles returns the arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
-// It omits a file if its directory in the image is missing, or is a link that bubblewrap would follow out of it.
+// It omits a file whose directory in the image is missing, or is a link that leads out of the image.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
@@ -105,7 +105,8 @@ func sharedFiles(root string) (args []string) {
 	return args
 }
 
-// userIDs returns the ids in the image's configuration, or [Unprivileged] if these are not numbers or are root.
+// userIDs returns the user and group IDs in an image's configuration. Both are [Unprivileged] if the user is root
+// or not a number. A group that is root or not a number becomes the user ID.
 func userIDs(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)

@@ -15,8 +15,9 @@ type Function struct {
 	Root string
 	// Program is the path of the function's program within the image, followed by the program's arguments.
 	Program []string
-	// Env contains the image's environment variables, as KEY=value. Dir is the working directory within the image.
+	// Env contains the image's environment variables, as KEY=value.
 	Env []string
+	// Dir is the working directory within the image.
 	Dir string
 	// User is the user in the image's configuration, such as "1000:1000", or empty.
 	User string

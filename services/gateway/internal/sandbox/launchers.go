@@ -15,8 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Values of the setting FNR_SANDBOX. It selects the program that starts sandboxes. The path of such a program is
-// also a valid value.
+// The setting FNR_SANDBOX selects the program that starts sandboxes, by one of these values or by its path.
 const (
 	Auto       = "auto"
 	Off        = "off"
@@ -27,8 +26,8 @@ const (
 	Direct     = "direct"
 )
 
-// starter creates the commands of a launcher, such as bubblewrap, that start functions. [Launcher.Command] adds the
-// settings that do not depend on the launcher.
+// starter creates the commands by which a launcher, such as bubblewrap, starts functions. [Launcher.Command] adds
+// the settings that do not depend on the launcher.
 type starter interface {
 	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
@@ -84,7 +83,7 @@ func kindOf(path string) string {
 }
 
 // findLauncher returns the launcher that FNR_SANDBOX selects, after a successful trial. With FNR_SANDBOX=auto, it
-// returns the first launcher that works, and as skipped the errors of the launchers that it tried before.
+// returns the first launcher that works. skipped contains the errors of the launchers that it tried before.
 func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+

@@ -37,8 +37,9 @@ type oci struct {
 
 // Parts of the script that the shell runs before it becomes the OCI runtime. "$0" is the scratch directory, "$1"
 // the path of the program mount, "$2" the container's configuration, and the rest the runtime's command line. The
-// script adds a random container name: runsc's sockets, which are not in the mount namespace, need a unique name. A
-// launcher's trial uses this machine's root directory as the image, which must be a separate mount (prepareTrial).
+// script adds a random container name, because runsc's sockets are not in the mount namespace and need a unique
+// name. For a launcher's trial, prepareTrial mounts this machine's root directory, because an image must be a
+// separate mount.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
 	// The read-only mount prevents runc from creating a control group (version 2) next to its own, which would not be
@@ -69,7 +70,7 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		args = append(args, o.offline...)
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
-	// The shell's name "$0" is the scratch directory, so its messages begin with this path.
+	// The shell's messages begin with its name "$0", which is the scratch directory.
 	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "})
 	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }

@@ -98,8 +98,7 @@ func (f *finder) checkExecutable(program string) *fnproc.StartError {
 	return nil
 }
 
-// machines maps the machine number in an executable's ELF header to the architecture as images name it, such as
-// "amd64".
+// machines maps the machine number in an executable's ELF header to the name of its architecture in images.
 var machines = map[elf.Machine]string{
 	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64",
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",

@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// Mount points for the file system in memory that an OCI runtime needs (see [oci.scratch]). For crun, the mount at
-// cgroupDirectory hides all control groups, because crun fails if it finds control groups that it cannot use.
+// An OCI runtime gets a file system in memory at one of these mount points (see [oci.scratch]). For crun, the mount
+// at cgroupDirectory hides all control groups, because crun fails if it finds control groups that it cannot use.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"

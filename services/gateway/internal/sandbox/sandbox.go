@@ -37,8 +37,7 @@ const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespa
 type Config struct {
 	// Launcher selects the program that starts sandboxes. It is the value of the setting FNR_SANDBOX, see [Names].
 	Launcher string
-	// Required is true if functions cannot run without a sandbox: [Find] then returns an error if no launcher works,
-	// even with FNR_SANDBOX=auto.
+	// Required makes [Find] return an error if no launcher works, even with FNR_SANDBOX=auto.
 	Required bool
 	// MaxMemory limits the private memory of each process, and MaxTemp the sizes of /tmp and of /dev/shm, in bytes
 	// each. MaxProcesses limits the processes of a sandbox or, as root with bubblewrap, of all sandboxes of a function.
@@ -60,8 +59,8 @@ type Launcher struct {
 }
 
 // Find returns the launcher that FNR_SANDBOX selects, after it has started a sandbox successfully. It returns nil
-// if sandboxes are off, and an error if no launcher works. If FNR_SANDBOX is auto and cfg.Required is false, it
-// instead logs that error and returns nil.
+// if sandboxes are off, and an error if no launcher works. If FNR_SANDBOX is auto and cfg.Required is false, Find
+// only logs that error.
 func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -102,8 +101,8 @@ func (l *Launcher) Direct() bool {
 
 // Command returns the command that starts a function, or an error if the launcher cannot start the function.
 // Callers should reuse the command, because it takes long to create. All processes of a sandbox exit with the
-// launcher: if its process group is killed or this program exits, the first process of the pid namespace exits, and
-// the kernel then kills all others.
+// launcher. If the launcher's process group is killed or this program exits, the first process of the pid namespace
+// exits, and the kernel then kills all others.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)

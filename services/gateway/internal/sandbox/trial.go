@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// trialTimeout limits the time for the sandbox that is started to try a launcher.
+	// trialTimeout limits the time for trying a launcher with a first sandbox.
 	trialTimeout = 10 * time.Second
 	// trialBytes limits a launcher's stdout during its trial, and its stderr, in bytes each.
 	trialBytes = 64 << 10

@@ -49,9 +49,9 @@ type command struct {
 	fnproc.Command
 }
 
-// commandFor returns the command that starts the function of r. Only if the image has no such command yet, it calls
-// start to create one: a command of crun or runc contains 40 KB of JSON, and creating it takes longer than some
-// functions. Stored commands stay valid, because the files of an image do not change.
+// commandFor returns the command that starts the function of r. It calls start only if no such command is stored,
+// because creating a command takes longer than some functions: a command of crun or runc contains 40 KB of JSON.
+// Stored commands stay valid, because the files of an image do not change.
 func (h *imageRef) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {

@@ -115,8 +115,8 @@ func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	return taken
 }
 
-// closeIdle closes all images without running evaluations, to free space in the image store. It first calls the
-// function forget, which stops those processes of these images that were started in advance.
+// closeIdle closes all images without running evaluations, to free space in the image store. It first calls forget
+// to stop the processes of these images that were started in advance.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {

@@ -27,8 +27,8 @@ type Images interface {
 	// Open pulls an image if necessary, and returns the directory with its files. The files exist until release is
 	// called. Open calls phase with a description of each step of the pull, for waiting users.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
-	// WhenFull registers the function free. If the files of too many images are in use, the store calls free, which
-	// must close unused images. The store rejects a further image only if that does not help.
+	// WhenFull registers a function that the store calls if the files of too many images are in use. The function must
+	// close unused images. The store rejects a further image only if that does not help.
 	WhenFull(free func())
 }
 

@@ -39,8 +39,7 @@ type Service struct {
 type Active interface {
 	// Counts returns the number of running evaluations in each phase, such as "queue".
 	Counts() map[string]int32
-	// Waiting returns summaries of the evaluations whose function does not run yet, starting with the longest wait.
-	// The parameter most is the maximum number of summaries.
+	// Waiting returns up to most summaries of waiting evaluations, starting with the longest wait.
 	Waiting(most int) []evalmetrics.Waiting
 }
 

@@ -119,8 +119,7 @@ var functions = template.FuncMap{
 	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
 	"short":  phase.Short,
 	"phases": func() []string { return phase.Names },
-	// units returns the width of a bar for d if the bar for total has the width barUnits. The parameter least is the
-	// minimum width.
+	// units returns the width of a bar for d if the bar for total has the width barUnits. The minimum width is least.
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
