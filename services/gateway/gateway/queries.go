@@ -36,8 +36,8 @@ type queries struct {
 
 func newQueries() *queries { return &queries{peers: make(map[string]int)} }
 
-// changeCount adds n to the number of running queries of a client address, 1 at the start and -1 at the end. It
-// returns false, and adds nothing, if a new query would exceed a limit.
+// changeCount counts the start of a client's query if n is 1, and its end if n is -1. It returns false, and counts
+// nothing, if a new query would exceed a limit.
 func (q *queries) changeCount(peer string, n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

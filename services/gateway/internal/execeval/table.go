@@ -136,8 +136,8 @@ func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	return nil
 }
 
-// checkName returns an error unless name is the name of a file directly in the directory of the binaries, so that
-// the configuration file cannot refer to programs elsewhere.
+// checkName checks the name of a binary in the configuration file. The name must be a file directly in the
+// directory of the binaries, so that the configuration cannot refer to programs elsewhere.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("%q is not the name of a file in the directory of functions", name)

@@ -93,8 +93,8 @@ func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	return list, rest, nil
 }
 
-// listPrefix returns the length of the resource list at the beginning of a message, and the number n of bytes before
-// the list. n is 0 if the message begins with another field, or if the length exceeds every valid message.
+// listPrefix decodes the n bytes before the resource list at the beginning of a message, and returns the list's
+// length. n is 0 if the message begins with another field, or if the length exceeds every valid message.
 func listPrefix(message []byte) (length, n int) {
 	number, wire, tagged := protowire.ConsumeTag(message)
 	if tagged < 0 || number != listField || wire != protowire.BytesType {

@@ -16,8 +16,8 @@ const (
 	// smallFrameBytes is the size below which an HTTP/2 DATA frame counts as small. The number of small frames is
 	// limited because gRPC allocates about 100 bytes for each frame of a message, even for a frame of one byte.
 	smallFrameBytes = 256
-	// maxSmallFrames is the number of small frames that a pod may send over a connection, in addition to
-	// smallFramesPerCall for each call.
+	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call adds
+	// smallFramesPerCall to it.
 	maxSmallFrames = 1024
 	// smallFramesPerCall is the number of small frames that each call permits a pod to send. The server in a function
 	// pod sends at most two small frames per answer.

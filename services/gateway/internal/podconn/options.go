@@ -32,8 +32,8 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes), grpc.ForceCodecV2(newCodec())),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithIdleTimeout(0), // the pool closes idle connections
-		// The first retry is soon, because a node refuses connections to a new Service only for some milliseconds, until
-		// the node has the Service's rules.
+		// Retry soon, because a node refuses connections to a new Service only until it has the Service's rules. That
+		// takes some milliseconds.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2,

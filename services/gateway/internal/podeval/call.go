@@ -142,8 +142,8 @@ func nameUnknown(err error) bool {
 	return ok
 }
 
-// lookupFailed reports whether err means that the name servers did not answer, so that nothing is known about the
-// pod. If they answer that the name does not exist, lookupFailed returns false: the pod's Service was deleted.
+// lookupFailed reports whether the name servers did not answer, so that the pod may still exist. If they answer
+// that the name does not exist, lookupFailed returns false, because the pod's Service was deleted.
 func lookupFailed(err error) bool {
 	lookup, ok := errors.AsType[*net.DNSError](err)
 	return ok && !lookup.IsNotFound

@@ -101,8 +101,7 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the time of connecting to a pod, the sum of the pod-manager's part and the gateway's part
-// took.
+// countConnect records the time of connecting to a pod. It adds the pod-manager's part to the gateway's part took.
 func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// brokenPodError is the error for a pod that does not answer, or whose answer is not from the server that belongs
-// in a function pod. The evaluation may succeed on another pod.
+// brokenPodError is the error for a failed pod: it does not answer, or its answer is not from the server that
+// belongs in a function pod. The evaluation may succeed on another pod.
 type brokenPodError struct {
 	pod   string
 	cause error
@@ -112,9 +112,9 @@ func readDetails(st *status.Status) details {
 // server adds these error details.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
-// wrapperError converts an error from the wrapper server, the server in a function pod, into the error for the
-// caller. If that server's queue is full, the error tells the client when to retry. No other pod is tried then,
-// because the pod works and the pod-manager decides when to start pods.
+// wrapperError converts an error from the server in a function pod into the error for the caller. If that server's
+// queue is full, the error tells the client when to retry. No other pod is tried then, because the pod works and
+// the pod-manager decides when to start pods.
 func (d details) wrapperError(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

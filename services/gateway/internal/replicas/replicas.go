@@ -145,8 +145,8 @@ func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lea
 	return held, markSilence(r, err)
 }
 
-// markSilence marks the error of a replica that does not answer at all as [lease.Elsewhere], so that the next
-// replica is called. Other errors are returned unchanged.
+// markSilence marks the error of a replica that does not answer as [lease.Elsewhere], so that the next replica is
+// called. Other errors are returned unchanged.
 func markSilence(r *rpcclient.Replica, err error) error {
 	if !errors.Is(err, rpcclient.ErrSilent) {
 		return err

@@ -26,8 +26,8 @@ type oci struct {
 	scratch string
 	// before is a shell command that makes control groups read-only before scratch is mounted. Only runc needs it.
 	before string
-	// arguments are the runtime's global arguments for all functions. offline contains additional arguments for
-	// functions without network access, and online for functions with network access.
+	// arguments are the runtime's global arguments for all functions. Functions without network access also get the
+	// arguments in offline, and functions with network access get the arguments in online.
 	arguments, offline, online []string
 	// messages are the beginnings of the runtime's own messages. They distinguish the runtime's errors from output of
 	// the function, because both are written to stderr.
@@ -42,8 +42,8 @@ type oci struct {
 // separate mount.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
-	// The read-only mount prevents runc from creating a control group (version 2) next to its own, which would not be
-	// subject to our limits. The options nosuid, nodev and noexec keep the flags of the existing mount.
+	// Mount the control groups read-only if they are of version 2. Otherwise runc would create a group next to its
+	// own, without our limits. The options nosuid, nodev and noexec keep the flags of the existing mount.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `

@@ -158,7 +158,7 @@ var errTooFar = fmt.Errorf("the path has more than %d directories and links", ma
 // a path, because /proc/self/fd contains the launcher's own open files.
 var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
 
-// ofKernel reports whether a path in an image is in /proc, /dev or /sys, whose files are not from the image.
+// ofKernel reports whether a path is in /proc, /dev or /sys. The files in these directories are not from an image.
 func ofKernel(at string) bool {
 	top, _, _ := strings.Cut(at, "/")
 	return top == "proc" || top == "dev" || top == "sys"

@@ -79,8 +79,8 @@ func (h *imageRef) releaseImage() {
 	h.used = time.Now()
 }
 
-// run closes images that were not used for the time keepFor, so that the image store may delete their files. When
-// ctx ends, run closes all images.
+// run closes images that were unused for the time keepFor, so that the image store may delete their files. When ctx
+// ends, run closes all images.
 func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()

@@ -76,7 +76,7 @@ func (s *Service) GetStatus(
 const (
 	// longWait is the time after which the status shows a waiting evaluation as a problem.
 	longWait = 10 * time.Second
-	// recent is the time for which a failure is shown as a problem, if neither function nor caller caused it.
+	// recent is the time for which the status shows a failure of the system as a problem.
 	recent = 5 * time.Minute
 )
 
