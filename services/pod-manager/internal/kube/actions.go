@@ -34,7 +34,7 @@ func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// createWorkload waits for a pod template, creates a pod and its Service, and sends the results to the pools.
+// createWorkload creates a pod and its Service once a pod template exists, and reports the outcome to the pool.
 func (c *Cluster) createWorkload(
 	ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event),
 ) error {
@@ -59,15 +59,15 @@ func (c *Cluster) createWorkload(
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is the result of creating a pod and its Service. podNew and serviceNew are true for new objects.
+// creation is the result of creating a pod and its Service, each of which may have existed before.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool
 	podError, serviceError error
 }
 
-// createBoth creates a pod and its Service concurrently. It sends an event for the pod as soon as the pod exists,
-// without waiting for the Service.
+// createBoth creates a pod and its Service concurrently. It reports the new pod to its pool at once, without
+// waiting for the Service.
 func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send func(pool.Event)) creation {
 	var created creation
 	var both sync.WaitGroup
@@ -86,8 +86,8 @@ func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send 
 	return created
 }
 
-// handleFailure sends an event to the pools if the creation of a pod or its Service failed. If the API server
-// refused the pod, handleFailure deletes the Service that was just created for the pod.
+// handleFailure reports a failed creation of a pod or its Service to the pool. If the API server refused the pod,
+// handleFailure also deletes the Service that was created for the pod.
 func (c *Cluster) handleFailure(
 	ctx context.Context, request podspec.Request, created creation, send func(pool.Event),
 ) {
@@ -95,11 +95,11 @@ func (c *Cluster) handleFailure(
 	case created.podError != nil:
 		send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
-			// The Service is new, so no other pod uses it, and it can be deleted.
+			// No other pod uses the Service, because it has just been created.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case created.serviceError != nil:
-		// createBoth has already reported the pod to its pool. The pool deletes the pod when it receives this problem.
+		// Report the missing Service as a problem of the existing pod. The pool may then delete the pod.
 		problem := creationProblem(created.serviceError)
 		if problem.Kind == pool.Full { // the pool makes room for pods, not for Services
 			problem.Kind = pool.Fatal
@@ -163,7 +163,7 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// markConflicts marks temporary refusals because of a ResourceQuota as transient, so that the creation is retried.
+// markConflicts marks a temporary refusal by a ResourceQuota as transient, so that the creation is retried.
 // Concurrent creations conflict because they update the same ResourceQuota. A new ResourceQuota refuses pods until
 // Kubernetes has counted the existing pods.
 func markConflicts(err error) error {
@@ -178,7 +178,7 @@ func markConflicts(err error) error {
 // this error, because its reason, Forbidden, is also the reason of other refusals.
 const quotaMessage = "exceeded quota"
 
-// creationProblem converts the error of a failed creation into the problem that waiting callers get from the pool.
+// creationProblem classifies the error of a failed creation for the callers that wait for the pod.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
 		// The token is rejected if this replica's pod was deleted with force. Other replicas' tokens still work.
@@ -224,8 +224,8 @@ func (c *Cluster) Extend(action pool.Extend) {
 	})
 }
 
-// patchExpiry writes a pod's expiry into its annotation. until is a time of the API server's clock. The patch
-// contains the UID, so that it fails if another pod with the same name has replaced the pod.
+// patchExpiry writes a pod's expiry, in time of the API server's clock, to the pod's annotation. The patch contains
+// the UID, so that it fails if another pod now has the same name.
 func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
 		uid, podspec.AnnotationReclaimAfter, until.Unix())
@@ -239,8 +239,8 @@ func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, u
 // isGone reports whether a request failed because the pod no longer exists, or because another pod uses its name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
-// Delete deletes a pod and its Service in the background. If another replica has become the owner of the function
-// in the meantime, it reports a failed deletion instead.
+// Delete deletes a pod and its Service in the background. The deletion fails if another replica now owns the
+// function.
 func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
@@ -269,13 +269,13 @@ func (c *Cluster) Delete(action pool.Delete) {
 // ownsImage reports whether this replica currently owns an image's function.
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace is the maximum grace period, in seconds, for the deletion of a pod that has not run yet. The kernel
-// drops the stop signal until the container's first process handles it. The pod would then live for its own grace
-// period, which exceeds the longest evaluation. The limit is not lower: another replica may use the pod.
+// startingGrace is the maximum grace period, in seconds, for deleting a pod that has not run yet. The kernel drops
+// the stop signal until the first process handles it, so the pod would live for its full grace period, longer than
+// any evaluation. The limit is not lower, because another replica may use the pod.
 const startingGrace = 30
 
-// shortGracePeriod returns startingGrace for a pod that has not run yet and has a longer grace period. For other
-// pods, it returns nil, so that their own grace period applies.
+// shortGracePeriod shortens the grace period of a pod that has not run yet to startingGrace. It returns nil if the
+// pod's own grace period applies.
 func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
 		return nil
@@ -286,7 +286,7 @@ func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(startingGrace))
 }
 
-// hasRun reports whether a container runs or has run, according to the informer, which may be a moment behind.
+// hasRun reports whether a container has started. The informer's status may be a moment behind.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }

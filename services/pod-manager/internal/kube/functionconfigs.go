@@ -20,49 +20,50 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 )
 
-// FunctionConfigsConfig configures FunctionConfigs.
+// FunctionConfigsConfig configures the watcher of Porch's FunctionConfig objects.
 type FunctionConfigsConfig struct {
 	// DefaultImagePrefix is the registry and path that is added to image names without a registry.
 	DefaultImagePrefix string
 	// Secrets are the names of Secrets that a FunctionConfig must not pass to function pods.
 	Secrets []string
-	// Changed is called after each change with the combined settings of all FunctionConfig objects. It must apply the
-	// settings before it returns, because the objects' statuses are written afterwards.
+	// Changed is called with the combined settings of all FunctionConfig objects after each change. It must apply the
+	// settings before it returns, because the objects' statuses are written next.
 	Changed func(*functionconfig.Set)
 	Log     *slog.Logger
 }
 
-// FunctionConfigs watches Porch's FunctionConfig objects, applies their settings and writes their statuses. Use
-// [NewFunctionConfigs], and pass the result to [NewPorchResources], which runs it.
+// FunctionConfigs applies the settings of Porch's FunctionConfig objects and writes the objects' statuses. Pass the
+// result of [NewFunctionConfigs] to [NewPorchResources] to run it.
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
-	// dirty signals that all objects must be applied again. Its capacity is 1: senders never block or lose a signal.
+	// dirty signals that all objects must be applied again. With its capacity of 1, no sender blocks or loses a
+	// signal.
 	dirty chan struct{}
-	// statuses is the queue of the names of FunctionConfig objects with a status that may be out of date.
+	// statuses queues the names of FunctionConfig objects with a possibly outdated status.
 	statuses workqueue.TypedRateLimitingInterface[string]
 	compiled atomic.Pointer[functionConfigSnapshot]
 
 	mu sync.Mutex
-	// binaries maps names of FunctionConfig objects to the errors of their local binaries, as gateways report them. It
+	// binaries contains the errors of local binaries that gateways reported, by name of the FunctionConfig object. It
 	// is nil if no gateway that runs local binaries reports to this process.
 	binaries map[string]string
 	// written maps the UID of an object to the last status that this process wrote. If another client overwrites this
 	// status, it is not written again.
 	written map[string]configStatus
-	// denied is the time of the next write of a status after the API server denied a write. Otherwise it is zero.
+	// denied is the end of the pause in writing statuses after the API server denied a write, or zero.
 	denied time.Time
 }
 
-// functionConfigSnapshot is immutable. It contains FunctionConfig objects and the settings compiled from them.
+// functionConfigSnapshot is an immutable snapshot of all FunctionConfig objects and their combined settings.
 type functionConfigSnapshot struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
 	since   map[string]time.Time              // time when an object's generation first appeared, by name
 }
 
-// addConfig adds a FunctionConfig to the snapshot, with the time when its generation first appeared: the time in
-// the previous snapshot (before) if that contains the same generation, otherwise now.
+// addConfig adds a FunctionConfig to the snapshot, with the time when its generation first appeared. An unchanged
+// generation keeps the time from the previous snapshot.
 func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before *functionConfigSnapshot) {
 	c.configs[config.Name] = config
 	c.since[config.Name] = time.Now()
@@ -74,15 +75,15 @@ func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before
 	}
 }
 
-// NewFunctionConfigs returns FunctionConfigs without objects. It sends no requests.
+// NewFunctionConfigs returns FunctionConfigs that have not read any objects yet.
 func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	return &FunctionConfigs{
 		config: config, log: config.Log, dirty: make(chan struct{}, 1), written: map[string]configStatus{},
 	}
 }
 
-// ReportBinaries stores the errors of local binaries by name of the FunctionConfig object, to show them in the
-// objects' statuses. problems is nil if no gateway that runs local binaries reports to this process.
+// ReportBinaries shows errors of local binaries in the statuses of FunctionConfig objects, by object name. problems
+// is nil if no gateway that runs local binaries reports to this process.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)
@@ -93,7 +94,7 @@ func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	}
 }
 
-// markDirty signals followInformer to apply all objects again.
+// markDirty causes all FunctionConfig objects to be applied again.
 func (f *FunctionConfigs) markDirty() {
 	select {
 	case f.dirty <- struct{}{}:
@@ -101,7 +102,7 @@ func (f *FunctionConfigs) markDirty() {
 	}
 }
 
-// absent implements follower. The FunctionConfig resource is not installed, so an empty set of objects is applied.
+// absent implements follower. It removes the settings of all objects, because the resource is not installed.
 func (f *FunctionConfigs) absent(ctx context.Context) {
 	if now := f.compiled.Load(); now == nil || len(now.configs) > 0 {
 		f.applyObjects(ctx, nil)
@@ -115,8 +116,8 @@ func (f *FunctionConfigs) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// followInformer applies the informer's FunctionConfig objects at the start and after each change, and writes their
-// statuses, until ctx is cancelled.
+// followInformer applies FunctionConfig objects at the start and after each change, and writes their statuses,
+// until ctx is cancelled.
 func (f *FunctionConfigs) followInformer(
 	ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer,
 ) error {
@@ -144,8 +145,8 @@ func (f *FunctionConfigs) followInformer(
 	}
 }
 
-// registerHandlers registers the informer's event handlers. A change of an object's settings causes all objects to
-// be applied again. A change of only its status causes the status to be checked again.
+// registerHandlers subscribes to changes of FunctionConfig objects. After a change of an object's settings, all
+// objects are applied again. After a change of only its status, the status is checked again.
 func (f *FunctionConfigs) registerHandlers(
 	informer cache.SharedIndexInformer,
 ) (cache.ResourceEventHandlerRegistration, error) {
@@ -179,7 +180,7 @@ func (f *FunctionConfigs) startWriters(
 	}
 }
 
-// gather is the delay between a change and its application, so that changes within this time are applied together.
+// gather is the delay before a change is applied, so that further changes in this time are applied with it.
 const gather = 20 * time.Millisecond
 
 // awaitChange waits for a change of the objects, then 20 ms for further changes. It returns false if ctx is done.
@@ -192,8 +193,8 @@ func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	return retry.Sleep(ctx, gather)
 }
 
-// sameMeaning reports whether two versions of a FunctionConfig object contain the same settings. These versions
-// differ only in metadata or status.
+// sameMeaning reports whether two versions of a FunctionConfig contain the same settings. They may differ in
+// metadata or status.
 func sameMeaning(a, b *unstructured.Unstructured) bool {
 	const settings = functionconfig.SettingsAnnotation
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() &&
@@ -201,8 +202,8 @@ func sameMeaning(a, b *unstructured.Unstructured) bool {
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil)
 }
 
-// applyObjects compiles the FunctionConfig objects to settings, passes the settings to config.Changed, and queues
-// updates of the objects' statuses.
+// applyObjects combines all FunctionConfig objects, puts their settings into effect, and queues updates of the
+// objects' statuses.
 func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructured.Unstructured) {
 	before := f.compiled.Load()
 	next := &functionConfigSnapshot{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
@@ -225,7 +226,7 @@ func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructu
 	}
 }
 
-// logChange logs a summary, and the problems of FunctionConfig objects that the previous snapshot (before) lacks.
+// logChange logs a summary of the FunctionConfig objects, and each object's new problems.
 func (f *FunctionConfigs) logChange(ctx context.Context, before, now *functionConfigSnapshot) {
 	problems := 0
 	for name := range now.configs {

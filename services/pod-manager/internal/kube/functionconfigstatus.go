@@ -30,8 +30,8 @@ const (
 	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
 	// gateways can report that a local binary is missing, so that the first status contains this error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay replaces statusDelay for objects with a local binary until a gateway has reported to this
-	// process. Gateways need this time to connect, or they report to another replica, which then writes the status.
+	// unreportedDelay is the delay of the status of an object with a local binary while no gateway has reported to
+	// this process. Gateways need this time to connect, unless they report to another replica.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
@@ -68,8 +68,8 @@ func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStat
 	return configStatus{config.Generation, text, f.binaries == nil && config.Binary != nil}, true
 }
 
-// reportDelay returns the remaining time for which a status waits for a gateway's report about the object's local
-// binary. It is zero or negative if there is no reason to wait.
+// reportDelay returns the remaining wait for a gateway's report about an object's local binary. It is zero or
+// negative if the status can be written now.
 func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Duration {
 	if !status.unreported {
 		return 0
@@ -77,9 +77,9 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError joins problems to an error text, with at most maxStatusError bytes of them, and appends the problem that
-// a gateway reported, if any. It returns "" without problems. The text without a gateway's problem is the beginning of
-// the text with one, by which other replicas recognize it.
+// statusError returns the error text for an object's status, or "" without problems. It shortens problems to
+// maxStatusError bytes. A gateway's problem is last, so that replicas without the gateway's report recognize the
+// text by its beginning.
 func statusError(problems []string, reported string) string {
 	text := ""
 	if len(problems) > 0 {
@@ -95,8 +95,8 @@ func statusError(problems []string, reported string) string {
 	}
 }
 
-// patchFor returns the patch that gives a FunctionConfig object this status. It is nil if the object has the
-// status, or an error that a gateway reported to another replica. A patch with an error keeps the observed
+// patchFor returns the patch that gives a FunctionConfig object this status, or nil if none is necessary. It does
+// not replace an error that a gateway reported to another replica. A patch with an error keeps the observed
 // generation. Other components' errors about the same generation are kept.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
@@ -116,8 +116,8 @@ func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether the error text in an object's status (observed) contains a gateway's error about a
-// local binary, in addition to the problem that this process would write.
+// ofGateway reports whether an observed error contains a gateway's error about a local binary, in addition to
+// problem.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
@@ -162,7 +162,7 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// pauseWrites stops writing statuses for maxStatusRetry after the API server denied it. It logs the first denial.
+// pauseWrites stops all writes of statuses for 5 minutes after the API server denied one. It logs the first denial.
 func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,8 +173,7 @@ func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.denied = time.Now().Add(maxStatusRetry)
 }
 
-// mayWrite reports whether statuses may be written now. During a pause (see pauseWrites), it queues the object
-// again for the end of the pause.
+// mayWrite reports whether statuses may be written now. Otherwise it queues the object for the end of the pause.
 func (w statusWriter) mayWrite(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,9 +216,9 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has already written this status. If so, the status is not written
-// again, even if another client has changed it since, such as a replica of another version. Otherwise both clients
-// would overwrite each other forever.
+// alreadyWrote reports whether this process has written this status before. It is then not written again, even if a
+// client such as a replica of another version has changed it. Otherwise both clients would overwrite each other
+// forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// collectGarbage scans for Services without a pod and for pods without a Service: when the informers are synced,
-// again after 5 s (minPodAge), and then once per ScanInterval.
+// collectGarbage deletes Services without a pod and creates the missing Services of pods. It scans when the
+// informers are synced, again after 5 s (minPodAge), and then once per ScanInterval.
 func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
@@ -41,7 +41,7 @@ func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	podless, withoutService := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
 		toTyped[*corev1.Service](c.services.GetStore().List()))
-	// A Service without a pod belongs to no function. So the Service's name determines the replica that deletes it.
+	// A Service without a pod belongs to no function, so its name determines the replica that deletes it.
 	for _, service := range podless {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -53,8 +53,8 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task for the Service named id, after its waiting tasks. It does nothing if
-// another replica owns the id.
+// enqueueGarbageTask queues a background task for the Service named id, unless another replica is responsible for
+// the Service.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return
@@ -78,8 +78,8 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// recreateService is called after a Service was deleted. If a pod of the Service still exists, another client
-// deleted the Service, and recreateService creates it again.
+// recreateService creates a deleted Service again if a pod of the Service still exists. Then another client deleted
+// the Service.
 func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {
@@ -117,14 +117,13 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 const (
 	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute
-	// minPodAge is the minimum age of a pod without a Service before the Service is created. It is short, because
-	// callers wait if the replica that created the pod crashed before it created the Service. If another replica
-	// creates the Service in the meantime, that Service is used.
+	// minPodAge is the minimum age of a pod before its missing Service is created. It is short, because callers wait
+	// for the pod if its replica crashed before it created the Service. If another replica creates the Service in the
+	// meantime, that Service is used.
 	minPodAge = 5 * time.Second
 )
 
-// findGarbage returns garbage among the informers' objects: Services to delete, because they have no pod, and pods
-// of this program that lack their Service.
+// findGarbage returns the Services to delete, because they have no pod, and this program's pods without a Service.
 func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) (
 	podless []*corev1.Service, withoutService []*corev1.Pod,
 ) {
@@ -150,9 +149,9 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return podless, withoutService
 }
 
-// isPodService reports whether s is a Service for a single pod, created by this program or by Porch's function
-// runner. Its name is then the pod's id, which its label and selector contain. Other Services with this label, such
-// as a user's Service for all pods of a function, must not be deleted.
+// isPodService reports whether this program or Porch's function runner created s for a single pod. The pod's id is
+// then the Service's name, and is in its label and selector. Other Services with this label, such as a user's
+// Service for all pods of a function, must not be deleted.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

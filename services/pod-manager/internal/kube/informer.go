@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
-// source is the part of a Kubernetes client that an informer requires: it lists and watches objects of a kind.
+// source lists and watches the objects of a kind for an informer.
 type source[T runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (T, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -33,8 +33,8 @@ type source[T runtime.Object] interface {
 
 // newInformer returns an informer for the objects of a source. selected sets the selectors of requests.
 //
-// If the API server is unreachable, client-go waits for up to a minute before a retry. So the list and watch
-// functions retry at least once per second, and report failures to o, which logs them.
+// If the API server is unreachable, client-go alone would wait for up to a minute before a retry. This informer
+// retries at least once per second, and reports failures to o, which logs them.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {
@@ -59,13 +59,13 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because outage logs failures.
+// runInformer runs an informer until ctx is cancelled, without client-go's log. This package logs failures itself.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// untilAnswered repeats a request (ask) until the API server responds or ctx is cancelled. An error response, such
-// as a missing right, counts as a response, unless the API server is too busy.
+// untilAnswered retries a request until the API server responds or ctx is cancelled. An error response, such as a
+// missing right, also ends the retries, unless the API server is too busy.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
 	backoff := kubeclient.NewBackoff()
 	for {
@@ -83,8 +83,8 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 	}
 }
 
-// followObject calls the function apply with each new version of an informer's only object. It calls the function
-// absent if the object does not exist, or was deleted. It returns once the existing object is applied.
+// followObject calls apply with each new version of an informer's only object, and absent if the object does not
+// exist. It returns once the existing object is applied.
 func followObject[T metav1.Object](
 	ctx context.Context, informer cache.SharedIndexInformer, apply func(T), absent func(),
 ) error {
@@ -109,8 +109,8 @@ func followObject[T metav1.Object](
 	return nil
 }
 
-// isAway reports whether the API server is unreachable or too busy to respond. All other errors are passed to
-// client-go, which handles them: for instance, it requests a list in pages if the API server cannot stream the list.
+// isAway reports whether the API server is unreachable or too busy to respond. Client-go handles all other errors,
+// for instance by requesting a list in pages if the API server cannot stream it.
 func isAway(err error) bool {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		return true
@@ -118,8 +118,8 @@ func isAway(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// outage tracks the failed requests of an informer. It counts all failures, and logs the first failure, a reminder
-// every 5 minutes (reportInterval), and the recovery.
+// outage counts the failed requests of an informer. It logs the first failure, a reminder every 5 minutes
+// (reportInterval), and the recovery.
 type outage struct {
 	resource string // resource that the informer lists
 	log      *slog.Logger
@@ -136,7 +136,7 @@ type outage struct {
 // reportInterval is the interval at which a lasting failure is logged again.
 const reportInterval = 5 * time.Minute
 
-// recordFailure records that a request failed, so that the informer is out of date.
+// recordFailure marks the informer as out of date, because a request failed.
 func (o *outage) recordFailure(ctx context.Context, err error) {
 	o.metrics.watchFailed(ctx, o.resource)
 	o.mu.Lock()
@@ -155,7 +155,7 @@ func (o *outage) recordFailure(ctx context.Context, err error) {
 		"resource", o.resource, "since", o.since, "error", err)
 }
 
-// recordRecovery records that a request succeeded, so that the informer is up to date again.
+// recordRecovery marks the informer as up to date again, because a request succeeded.
 func (o *outage) recordRecovery(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -166,22 +166,22 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records if the last list request succeeded. Then the informer can poll if watches are forbidden.
+// recordList records the success of a list request. If only watches are forbidden, the informer can then poll.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
 }
 
-// watchEnded is called when a list or watch request ends. It records the error, unless the end is normal. Client-go
-// repeats the request within half a minute.
+// watchEnded records the error that ended a list or watch request, unless the end is normal. Client-go repeats the
+// request within half a minute.
 func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
 		// The program is stopping.
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		// Watches end normally after many changes or a long time.
+		// Do nothing, because watches end normally after many changes or a long time.
 	case apierrors.IsForbidden(err) && o.mayList():
 		o.logMissingWatch(ctx, err)
 	default:
@@ -195,7 +195,7 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// logMissingWatch logs once that the right to watch the objects is missing and that the informer polls by lists.
+// logMissingWatch logs once that the informer polls, because the right to watch the objects is missing.
 func (o *outage) logMissingWatch(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -207,8 +207,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns the reason that the informer is out of date, or nil if it is up to date. In the error, things
-// names the objects, and rights the directory in deploy with the Role that permits access.
+// obstacle returns an error if the informer is out of date. The error contains the kind of objects (things) and the
+// directory in deploy with the required Role (rights).
 func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -222,8 +222,7 @@ func (o *outage) obstacle(things, rights string) error {
 	return fault.New(fault.Unavailable, "cannot read %s from the Kubernetes API: %w", things, o.cause)
 }
 
-// slimObject removes the fields that this program does not use from an object, in place, because each replica's
-// informers keep all objects in memory.
+// slimObject removes unused fields from an object in place, because informers keep all objects in memory.
 func slimObject(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil) // a large part of an object
@@ -237,8 +236,8 @@ func slimObject(object any) (any, error) {
 	return object, nil
 }
 
-// slimPod removes most of a pod's spec. The spec is not necessary to detect outdated pods, because the pod's
-// annotations contain the versions of its template and settings.
+// slimPod removes most of a pod's spec. Outdated pods are detected without the spec, because their annotations
+// contain the versions of the template and settings.
 func slimPod(pod *corev1.Pod) {
 	pod.Spec = corev1.PodSpec{
 		NodeName: pod.Spec.NodeName, RestartPolicy: pod.Spec.RestartPolicy,

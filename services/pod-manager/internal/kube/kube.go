@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube is the adapter to Kubernetes. It sends the states of function pods to package pool, which decides
-// which pods exist, and carries out the pool's actions. This package decides only about objects that belong to no
-// pool, see [Cluster.Run], and about init containers as a fallback for image volumes.
+// Package kube manages function pods in Kubernetes. It sends the states of pods to package pool, which decides
+// which pods exist, and carries out the pool's actions. Package kube itself decides only about objects that belong
+// to no pool, see [Cluster.Run], and about init containers as a fallback for image volumes.
 //
 // Files, in reading order: kube (wiring); actions, tasks (their order), observe (status updates); gc (garbage);
 // templates and launching (the source of pods); porchresources, functionconfigs and functionconfigstatus (the
@@ -39,41 +39,41 @@ type Config struct {
 	Builder podspec.Builder
 	// Templates provides the template for new pods and for Services that must be created again.
 	Templates *Templates
-	// ScanInterval is the interval of scans for Services without a pod, which are deleted, and for missing Services.
+	// ScanInterval is the interval of scans for Services without a pod and for pods without a Service.
 	ScanInterval time.Duration
-	// Launching chooses the mechanism that adds the wrapper server to pods: an image volume if the nodes support it,
-	// else an init container. It is nil if a setting determines the choice.
+	// Launching adds the wrapper server to pods by an image volume if the nodes support it, else by an init container.
+	// It is nil if a setting determines the choice.
 	Launching *Launching
-	// Owns reports whether this replica currently owns the function of an image, and so may delete its pods. Garbage
-	// collection calls Owns with the id of a Service instead of an image. It is nil if this replica owns everything.
+	// Owns reports whether this replica may delete the pods of an image, because it owns the image's function now.
+	// Garbage collection passes the id of a Service instead of an image. Owns is nil if this replica owns everything.
 	Owns func(image string) bool
-	// Clock converts between this machine's clock and the API server's clock, the clock of times in pods.
+	// Clock converts between this machine's clock and the API server's clock. Times in pods are from the latter.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }
 
-// Cluster manages the function pods of a namespace. [New] creates a Cluster. It works while [Cluster.Run] runs.
+// Cluster manages the function pods of a namespace while [Cluster.Run] runs.
 type Cluster struct {
 	config  Config
 	log     *slog.Logger
 	metrics *metrics
 	pods    cache.SharedIndexInformer
-	// services watches Services even if gateways reach pods without Services, so that Services from an earlier
-	// configuration are found and deleted.
+	// services watches Services even if gateways reach pods without Services, in order to delete Services from an
+	// earlier configuration.
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
 	// sending is locked while a pod's state is read and sent to the pools, so that they receive all states in order.
 	sending sync.Mutex
-	// deleting contains the UIDs of pods that this process is deleting together with their Services. Garbage
-	// collection does not create missing Services of these pods.
+	// deleting contains the UIDs of pods that are being deleted together with their Services, so that garbage
+	// collection does not create these Services again.
 	deleting sync.Map
-	// extensions maps pod names to their new expiry times, until these are written to the pods' annotations.
+	// extensions contains pods' new expiry times, by pod name, until they are written to the pods' annotations.
 	extensions sync.Map
 }
 
-// byID names the informer's index of pods by id (the value of a pod's id label and its Service's name).
+// byID is the name of an index of pods by their id label. The pod's Service has this id as its name.
 const byID = "id"
 
 // New returns a Cluster. It sends no requests before [Cluster.Run].
@@ -110,15 +110,15 @@ func (c *Cluster) servicesClient() typed.ServiceInterface {
 	return c.config.Client.CoreV1().Services(c.config.Namespace)
 }
 
-// newOutage returns an outage that logs an informer's failures, and adds it to c.outages. what names the objects.
+// newOutage returns the failure tracker of an informer, and adds it to c.outages.
 func (c *Cluster) newOutage(what string) *outage {
 	o := &outage{resource: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)
 	return o
 }
 
-// Obstacle returns the reason that [Cluster.Synced] has not closed yet. It is nil if no reason is known. The
-// error's class is [fault.Precondition] if a user must grant a missing right.
+// Obstacle returns the error that prevents [Cluster.Synced] from closing, or nil if none is known. Its class is
+// [fault.Precondition] if a user must grant a missing right.
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
 		err := o.obstacle("function pods", "deploy/components/function-pods")
@@ -129,8 +129,7 @@ func (c *Cluster) Obstacle() error {
 	return nil
 }
 
-// Synced returns a channel that closes once the pools have received an event for each pod that existed at the
-// start. Until then, the pools may lack existing pods.
+// Synced returns a channel that closes once the pools have received all pods that existed at the start.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
 // Run watches function pods, passes their states to send, and carries out the pools' actions, until ctx is
@@ -154,8 +153,8 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// registerHandlers registers the informers' event handlers, which pass the states of pods to the function send. The
-// returned checkers are done once the handlers have received all objects that existed at the start.
+// registerHandlers passes the states of pods to the function send after each change. The returned checkers are done
+// once send has received all objects that existed at the start.
 func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },
@@ -173,7 +172,7 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 		return []cache.DoneChecker{pods.HasSyncedChecker()}, nil
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A pod's address depends on its Service, so the Service's changes cause the pod's state to be sent again.
+		// A pod's address depends on its Service, so the pod's state is sent again after a change of the Service.
 		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deletedObject[*corev1.Service](object); service != nil {
@@ -188,7 +187,7 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 	return []cache.DoneChecker{pods.HasSyncedChecker(), services.HasSyncedChecker()}, nil
 }
 
-// deletedObject returns the object of an informer's deletion event. It is nil if the event lacks the object.
+// deletedObject returns the deleted object of an informer's event, or nil if the event does not contain it.
 func deletedObject[T any](object any) T {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

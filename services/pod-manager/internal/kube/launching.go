@@ -21,10 +21,10 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Launching chooses how the wrapper server is added to new function pods: by an image volume if the API server's
-// version supports it, otherwise by an init container. It switches to init containers if a pod's node cannot mount
-// an image. It learns this from the pod, because the status of nodes would require a right for the whole cluster.
-// Pods of both kinds count as current. A nil Launching does nothing.
+// Launching chooses the mechanism that adds the wrapper server to new function pods. It uses an image volume if the
+// API server's version supports this, and an init container otherwise, or after a node failed to mount an image. It
+// learns of the failure from the pod, because the status of nodes would require a right for the whole cluster. Pods
+// of both kinds count as current. A nil Launching does nothing.
 type Launching struct {
 	version func(context.Context) (*version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
@@ -35,7 +35,7 @@ type Launching struct {
 	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a Launching for a cluster. It calls the function use with each launcher that it chooses.
+// NewLaunching returns a Launching for a cluster. It passes each launcher that it chooses to the function use.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	api := discovery.ToDiscoveryInterfaceWithContext(client.Discovery())
 	return &Launching{version: api.ServerVersionWithContext, use: use, log: log}
@@ -45,8 +45,8 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 // the first attempt. If the attempt fails, new pods use init containers, because these always work.
 const versionTimeout = time.Second
 
-// Run requests the API server's version until the API server responds, and then chooses the launcher. From the
-// first failed request until then, new pods use init containers, because these work with every version.
+// Run chooses the launcher according to the API server's version. If the first request for the version fails, new
+// pods use init containers, because these work with every version, until a retry succeeds.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -68,8 +68,8 @@ func (l *Launching) Run(ctx context.Context) error {
 	return nil
 }
 
-// applyLauncher makes a launcher the launcher of new pods. It does nothing if a node was unable to mount an image:
-// then new pods must keep using init containers.
+// applyLauncher uses a launcher for new pods. If a node was unable to mount an image, it does nothing, because new
+// pods must keep using init containers.
 func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +101,8 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	return podspec.ImageVolume, nil
 }
 
-// classifyLaunchFailure returns a pod's problem. If the pod's image volume failed, it changes the problem's kind
-// from Fatal to Lost, because the next pod uses an init container and may work.
+// classifyLaunchFailure changes the problem of a pod with a failed image volume from Fatal to Lost. The next pod
+// uses an init container and may work. Other problems stay unchanged.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem

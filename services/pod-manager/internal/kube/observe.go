@@ -14,8 +14,8 @@ import (
 )
 
 // sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the name and
-// id, because new pods must not use this id. It reads the newest state under a lock, because concurrent calls could
-// otherwise send an old state after a new state.
+// id, because new pods must not use this id. A lock prevents concurrent calls from sending an old state after a new
+// state.
 func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()

@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Resources of Porch's main branch with the configuration of its function runner.
+// Resources by which Porch's main branch configures its function runner.
 var (
 	porchGroup       = schema.GroupVersion{Group: "config.porch.kpt.dev", Version: "v1alpha1"}
 	functionConfigs  = porchGroup.WithResource("functionconfigs")
@@ -32,9 +32,9 @@ var (
 	podTemplates     = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
 )
 
-// PorchResourcesConfig configures PorchResources.
+// PorchResourcesConfig configures the watcher of Porch's resources.
 type PorchResourcesConfig struct {
-	// Dynamic lists, watches and patches the objects. Client is used only to check the features of the API server.
+	// Client only checks the features of the API server. Dynamic lists, watches and patches the objects.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Discover lists the resources of a group and version. It returns a NotFound error if the group is not installed.
@@ -44,7 +44,7 @@ type PorchResourcesConfig struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// follower applies the objects of a resource, such as FunctionConfigs, while the API server serves the resource.
+// follower applies the objects of one of Porch's resources, such as FunctionConfigs.
 type follower interface {
 	// follow applies the objects and their changes. It returns nil when ctx is cancelled, or an error when the API
 	// server no longer serves the resource.
@@ -53,8 +53,8 @@ type follower interface {
 	absent(ctx context.Context)
 }
 
-// PorchResources applies the resources with which Porch configures its function runner, such as FunctionConfigs.
-// Until the resources are installed, it only polls the API server's discovery document, without any rights.
+// PorchResources applies the resources by which Porch configures its function runner, such as FunctionConfigs.
+// Until they are installed, it only polls the API server's discovery document, which requires no rights.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger
@@ -69,8 +69,8 @@ type PorchResources struct {
 	unsynced map[schema.GroupVersionResource]bool
 }
 
-// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It calls
-// the function use with each new template of function pods, and then logs the template as applied.
+// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It passes
+// each new template of function pods to the function use, and then logs the template as applied.
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
@@ -97,8 +97,8 @@ const (
 	syncTimeout = 5 * time.Second
 )
 
-// Synced returns a channel that closes when Porch's existing objects are applied, when the resources are not
-// installed, or after syncTimeout. New pods wait for it, because the objects may contain their settings.
+// Synced returns a channel that closes once Porch's existing objects are applied, because new pods may need their
+// settings. It also closes if the resources are not installed, or after 5 s (syncTimeout).
 func (c *PorchResources) Synced() <-chan struct{} { return c.synced }
 
 // markSynced records that the existing objects of a resource are applied.
@@ -133,9 +133,8 @@ func (c *PorchResources) Run(ctx context.Context) error {
 	}
 }
 
-// discoverServed returns the resources that the API server serves. After an error, the result is empty, and the
-// caller retries. The error is logged at debug level only, because the informers of other resources log the same
-// outage.
+// discoverServed returns the resources that the API server serves, or none after an error. It logs errors at debug
+// level only, because the informers of other resources log the same outage.
 func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
@@ -151,7 +150,7 @@ func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVer
 	return served
 }
 
-// followAll runs the followers of the served resources until a resource is no longer served or ctx is cancelled.
+// followAll applies the objects of all served resources until a resource is no longer served or ctx is cancelled.
 func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
 	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
 	c.mu.Lock()
@@ -179,9 +178,9 @@ const (
 	maxDenied = 10 * time.Minute
 )
 
-// watch runs an informer for the objects of a resource, and passes it to the function use. If the right to watch is
-// missing, it retries later; until then, the settings from these objects stay unchanged. It returns nil when ctx is
-// cancelled, or an error if the resource does not exist.
+// watch runs an informer for the objects of a resource, and passes it to the function use. While the right to watch
+// is missing, it retries, and the settings from these objects stay unchanged. It returns nil when ctx is cancelled,
+// or an error if the resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -235,8 +234,8 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 	return context.Cause(ctx)
 }
 
-// guardedSource is a source that ends the watch if the resource is missing or access is forbidden, so that the
-// follower can handle this case. Without guardedSource, client-go would retry every half minute.
+// guardedSource ends a watch if the resource is missing or access is forbidden, so that the caller can react.
+// Client-go alone would retry every half minute.
 type guardedSource struct {
 	objects dynamic.ResourceInterface
 	end     context.CancelCauseFunc

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// parallel is the maximum number of concurrent urgent tasks. A task is an operation on a pod or its Service.
+	// parallel is the maximum number of concurrent tasks for which callers wait, such as the creation of a pod.
 	parallel = 64
 	// parallelLater is the maximum number of concurrent background tasks. It is low, because background tasks share
 	// the client's request rate with tasks for which callers wait.
@@ -22,13 +22,13 @@ const (
 // task is an operation on a pod or its Service in the Kubernetes API. It passes the resulting events to send.
 type task func(ctx context.Context, send func(pool.Event))
 
-// tasks runs tasks with the same id in order, and all other tasks concurrently. An id is the name of a pod's
-// Service, which the pod's successor uses, too. So the order matters: the Service must not be deleted for the old
-// pod after the creation of the new pod has found it.
+// tasks runs the operations on each pod and its Service in order, and operations on different pods concurrently. A
+// pod and its successor use the same Service, and its name is the id of their tasks. The order prevents a late task
+// for the old pod from deleting the Service after the creation of the new pod has found it.
 //
 // Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
-// collection are background tasks. The queue is bounded: each pod has at most one queued creation, deletion and
-// extension (see [Cluster.Extend]) and, per scan, two tasks of garbage collection.
+// collection are background tasks. The queue is bounded, because each pod has at most one queued creation, deletion
+// and extension (see [Cluster.Extend]) and, per scan, two tasks of garbage collection.
 type tasks struct {
 	// urgent and later contain the ids with waiting urgent tasks and background tasks. An id may be in both.
 	urgent, later *workqueue.Typed[string]
@@ -49,7 +49,7 @@ func newTasks() *tasks {
 	}
 }
 
-// add queues an urgent task. Waiting background tasks with the same id run before it, and so become urgent too.
+// add queues an urgent task. Background tasks with the same id become urgent too, because they run before it.
 func (t *tasks) add(id string, do task) { t.addTask(t.urgent, id, do) }
 
 // addLater queues a background task.
@@ -82,7 +82,7 @@ func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 	workers.Wait()
 }
 
-// work runs the tasks of the next id again and again, until ctx is cancelled.
+// work runs the queued tasks, one id after another, until ctx is cancelled.
 func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string], send func(pool.Event)) {
 	for {
 		id, shutdown := ids.Get()
@@ -94,8 +94,7 @@ func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string], send fun
 	}
 }
 
-// runLine runs the tasks of an id until no task is left. It does nothing while another worker runs tasks of the id,
-// because that worker runs all of them.
+// runLine runs the waiting tasks of an id in order. It does nothing if another worker is already running them.
 func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
 	t.mu.Lock()
 	l := t.lines[id]

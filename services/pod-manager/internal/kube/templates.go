@@ -37,14 +37,14 @@ type TemplatesConfig struct {
 	Namespace string
 	// Defaults contains values for fields that a template leaves unset.
 	Defaults podspec.Defaults
-	// LauncherPending is true if the launcher (image volume or init container) is chosen later. Then the built-in
-	// template must not be used before the first call of [Templates.UseLauncher].
+	// LauncherPending is true if the built-in template must not be used before [Templates.UseLauncher] has chosen an
+	// image volume or an init container.
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
 
 // Templates provides the current template of function pods. It follows changes of the ConfigMap or of Porch's
-// template objects. Use [NewTemplates].
+// template objects.
 type Templates struct {
 	config    TemplatesConfig
 	log       *slog.Logger
@@ -59,8 +59,8 @@ type Templates struct {
 	cause    error            // error of an unusable ConfigMap, or nil
 }
 
-// NewTemplates returns Templates. It sends no requests. If the template is stored in a ConfigMap, it becomes
-// available during [Templates.Run].
+// NewTemplates returns Templates without sending requests. A template in a ConfigMap becomes available during
+// [Templates.Run].
 func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *Templates) obstacle() error {
 	return fault.New(fault.Unavailable, "the pod template has not been read from the Kubernetes API yet")
 }
 
-// setCause stores the reason that the ConfigMap is unusable. Without a template, [Templates.Await] returns it.
+// setCause stores the reason that the ConfigMap is unusable, for callers that wait for a template.
 func (t *Templates) setCause(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,8 +147,8 @@ func (t *Templates) setCurrent(template podspec.Template) {
 	}
 }
 
-// UseLauncher changes the launcher (image volume or init container) of the built-in pod template, and returns the
-// template. The template's version stays the same, so that existing pods do not become outdated.
+// UseLauncher selects an image volume or an init container for the built-in template, and returns the template. The
+// template's version stays the same, so that existing pods do not become outdated.
 func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,9 +161,9 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run watches the ConfigMap until ctx is cancelled. It calls notify with each template, including the first, and
-// then logs the template as applied. If the ConfigMap is invalid or deleted, Run logs this and keeps the current
-// template. With Porch's published Role, which permits only lists, changes arrive within about half a minute.
+// Run watches the ConfigMap with the pod template until ctx is cancelled. It calls notify with each template, and
+// then logs the template as applied. If the ConfigMap is invalid or deleted, the current template stays in use.
+// With Porch's published Role, which permits only lists, changes arrive within about half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -184,7 +184,7 @@ func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) erro
 	return followObject(ctx, informer, apply, func() { t.configMapDeleted(ctx) })
 }
 
-// configMapDeleted records and logs that the ConfigMap does not exist. The last valid template stays in use.
+// configMapDeleted records and logs that the ConfigMap is missing. The last valid template stays in use.
 func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.setCause(fault.New(fault.Precondition,
@@ -197,8 +197,8 @@ func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())
 }
 
-// applyConfigMap reads the template from a version of the ConfigMap, makes it the current template, and calls
-// notify with it. If the ConfigMap is invalid, the current template stays in use.
+// applyConfigMap makes the ConfigMap's template the current template, and calls notify with it. If the ConfigMap is
+// invalid, the current template stays in use.
 func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, notify func(podspec.Template)) {
 	template, warnings, err := podspec.Parse(from.ResourceVersion, from.Data, t.config.Defaults)
 	if err != nil {
@@ -217,7 +217,7 @@ func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, 
 	t.log.InfoContext(ctx, "pod template applied", "config_map", from.Name, "version", template.Version())
 }
 
-// logUnusable logs that the ConfigMap is unusable. The message says if an earlier template stays in use.
+// logUnusable logs that the ConfigMap is unusable, so that an earlier template stays in use or no pods are created.
 func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template", "error", cause)
@@ -241,17 +241,17 @@ type base struct {
 	name      string
 }
 
-// baseParts maps the names of Porch's two template objects to the objects' contents, which are never modified. The
-// content of an object that does not exist is nil.
+// baseParts contains the contents of Porch's two template objects by name. The content of a missing object is nil.
+// Contents are never modified.
 type baseParts map[string]map[string]any
 
-// baseTemplates returns a base for each of Porch's two template objects. A base watches its object, calls the
-// function changed with each new template, and then logs the template as applied.
+// baseTemplates returns the watchers of Porch's two template objects. They call the function changed with each new
+// template, and then log the template as applied.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{{t, changed, podTemplates, basePodTemplate}, {t, changed, serviceTemplates, baseServiceTemplate}}
 }
 
-// absent implements follower. Porch's template object does not exist, so its content is removed from the template.
+// absent implements follower. It removes the content of Porch's missing template object from the template.
 func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
@@ -267,8 +267,8 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// applyObject updates the template of function pods with a new version of Porch's template object. u is nil if the
-// object does not exist. If the new version is invalid, the current template stays in use.
+// applyObject updates the template of function pods after a change of Porch's template object. u is nil if the
+// object does not exist. If the new template is invalid, the current template stays in use.
 func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 	t := b.templates
 	if t.config.Name != "" {
@@ -300,9 +300,8 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase replaces the stored content of one of Porch's template objects, and builds the current template from both.
-// If the new template is invalid, it returns an error and keeps the current template. changed is true if the
-// template is new.
+// useBase stores the content of one of Porch's template objects, and makes the combination of both the current
+// template. If it is invalid, useBase returns an error and keeps the current template.
 func (t *Templates) useBase(name string, content map[string]any) (
 	template podspec.Template, warnings []string, changed bool, err error,
 ) {
@@ -317,7 +316,7 @@ func (t *Templates) useBase(name string, content map[string]any) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// Until a launcher (image volume or init container) is chosen, only a user's pod template works: it needs none.
+		// Before a launcher is chosen, only a user's pod template can be used, because it needs no launcher.
 		changed = parts[basePodTemplate] != nil
 	} else {
 		changed = before.Version() != template.Version()
@@ -328,9 +327,9 @@ func (t *Templates) useBase(name string, content map[string]any) (
 	return template, warnings, changed, nil
 }
 
-// combineParts builds a template from Porch's template objects and the current launcher (image volume or init
-// container). If the launcher was chosen automatically, the template's version is the same for both launchers. So a
-// change of the launcher does not make existing pods outdated.
+// combineParts builds the pod template from Porch's template objects and the launcher, an image volume or init
+// container. An automatically chosen launcher does not affect the template's version. So a change of the launcher
+// does not make existing pods outdated.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {
