@@ -10,18 +10,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// inboxSize is the maximum number of messages that wait for the manager's loop. Senders block while the inbox is
-// full, which is rare because the loop handles a message within microseconds.
+// inboxSize is the capacity of the manager's message queue. Senders block while it is full, which is rare because
+// the manager handles a message within microseconds.
 const inboxSize = 1024
 
-// Inbox contains the messages for the loop of a [Manager], the goroutine that decides about pods and leases. A
-// message is a function that the loop calls with its state. An Inbox is created before its Manager, because the
-// Manager requires a Cluster and a Prober that send their events to the Inbox.
+// Inbox queues messages for the goroutine of a [Manager] that decides about pods and leases. A message is a
+// function that this goroutine calls with its state. An Inbox is created before its Manager, because the Manager's
+// Cluster and Prober send their events to the Inbox.
 type Inbox struct {
 	messages chan func(*loop)
 	ended    chan struct{} // closes when the manager stops
-	// relisted signals that the configured minimum numbers of pods changed. With its capacity of 1, senders do not
-	// block, and a signal is never lost.
+	// relisted signals that the configured minimum numbers of pods changed. With its capacity of 1, no sender blocks
+	// or loses a signal.
 	relisted chan struct{}
 }
 
@@ -65,8 +65,8 @@ func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// askLoop runs question in the manager's loop and returns its result, so that callers can read the loop's state. It
-// returns an error if ctx is done or the manager stops first.
+// askLoop reads the state of the manager's main goroutine by running question in that goroutine. It returns an
+// error if ctx is done or the manager stops first.
 func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
 	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {
@@ -84,8 +84,8 @@ func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
 }
 
-// Configure changes the settings of the manager. It returns when the loop has applied the change, or if the manager
-// has stopped. The loop must not wait for a call of Configure, because both would wait forever.
+// Configure changes the settings of the manager. It returns once the change is applied or the manager has stopped.
+// The manager's main goroutine must not wait for Configure, because both would wait forever.
 func (b *Inbox) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
 	b.postMessage(func(l *loop) {

@@ -21,23 +21,23 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// waiter connects the loop with a caller that waits for a lease. The loop sends reports, and finally an answer.
+// waiter connects a caller that waits for a lease with the manager. The caller gets reports, and finally an answer.
 type waiter struct {
-	// reports contains the latest report that the caller has not read. Earlier reports are lost. The capacity is 1.
+	// reports contains the latest unread report about the wait. Earlier reports are lost, because the capacity is 1.
 	reports  chan pool.Waiting
 	answered chan answer
 }
 
-// answer is the loop's final answer to a request for a lease: a grant or an error.
+// answer is the manager's final response to a request for a lease, a grant or an error.
 type answer struct {
 	grant pool.Grant
-	// maxTime is the maximum duration of an evaluation in the function's settings. It is zero without a limit.
+	// maxTime is the function's limit for the duration of an evaluation. Zero means no limit.
 	maxTime time.Duration
 	err     error
 }
 
-// replaceReport stores a report for the caller, and discards an earlier report that the caller has not read yet.
-// Only the loop calls it, so it never blocks.
+// replaceReport stores a report for the caller in place of an earlier unread report. Only the manager's main
+// goroutine calls it, so it never blocks.
 func (w *waiter) replaceReport(r pool.Waiting) {
 	select {
 	case <-w.reports:
@@ -111,10 +111,10 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is the time after which the caller gets a report that its image is still being looked up.
+// slowResolve is the time after which a caller is told that its image is still being looked up.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up an image's digest and properties. If this is slow, it reports to the function waiting.
+// resolveImage looks up an image's digest and properties. It tells the caller through waiting if this is slow.
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {
@@ -146,7 +146,7 @@ func (m *Manager) resolveImage(
 	}
 }
 
-// functionOf converts the image-resolver's response to the properties of an image that a pod requires.
+// functionOf extracts the image properties for new pods from the image-resolver's response.
 func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	return podspec.Function{
 		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
@@ -154,8 +154,8 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage converts a grant to a message of the API. unsynced is the time for which the caller waited until
-// the pools had received all existing pods. resolving is the duration of the image's lookup.
+// grantedMessage converts a grant to a message of the API, with the durations of the caller's wait. unsynced is the
+// wait for the list of existing pods, and resolving the wait for the image's lookup.
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{

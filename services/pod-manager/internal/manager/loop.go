@@ -19,18 +19,18 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks up an image in the background. The loop then calls the function found with the result.
+	// lookUpImage looks up an image in the background, and then passes the result to found in the manager's goroutine.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images maps functions with pools to the properties of their images, from which new pods are built.
+	// images maps functions with pools to the image properties that new pods require.
 	images map[pool.Function]podspec.Function
-	// lookups maps an image to the number of leases that wait for the lookup of the image's digest.
+	// lookups maps an image to the number of leases that wait for its lookup in a registry.
 	lookups map[string]int32
-	// listedPods maps images to their configured minimum numbers of pods, as [Settings.listedPods] returns them.
+	// listedPods maps images to their configured minimum numbers of pods.
 	listedPods map[string]int
-	// minimum maps each image with a minimum number of pods to its current function: the digest to which the image's
-	// tag refers now. The pools of these functions keep the minimum.
+	// minimum maps each image with a minimum number of pods to the function with the current digest of the image's
+	// tag. The pool of this function keeps the minimum.
 	minimum map[string]pool.Function
 }
 
@@ -88,8 +88,8 @@ func (l *loop) carryOut(action pool.Action) {
 	}
 }
 
-// createPod creates a pod in the background. If no caller has requested the function from this replica, the
-// properties of its image are unknown, and createPod looks up the image first.
+// createPod creates a pod in the background. If no caller has requested the function from this replica yet,
+// createPod looks up the properties of the image first.
 func (l *loop) createPod(a pool.Create) {
 	if image, known := l.images[a.Function]; known {
 		l.config.Cluster.Create(a, l.settings.workloadOf(image))
@@ -116,8 +116,8 @@ func rejectionError(a pool.Reject) error {
 	return err
 }
 
-// standDown makes this replica give up its functions, because its function pods do not answer. If the reason is
-// empty, the pods answer again, and this replica may own functions.
+// standDown gives up this replica's functions, because its function pods do not answer. An empty reason means that
+// the pods answer again, so that this replica may own functions.
 func (l *loop) standDown(reason string) {
 	if reason == "" {
 		l.config.Log.Info("function pods answer again")
@@ -138,8 +138,8 @@ func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	}
 }
 
-// countPods stores the numbers of pods for the metrics. Every 10 ticks (forgetTicks), it forgets the images of
-// functions with neither a pool nor a minimum number of pods.
+// countPods updates the numbers of pods for the metrics. Every 10 seconds (forgetTicks), it also forgets images
+// that have neither a pool nor a minimum number of pods.
 func (l *loop) countPods() {
 	counts := l.machine.Counts()
 	l.metrics.counts.Store(&counts)
@@ -155,5 +155,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is the number of ticks (seconds) between two removals of unused images from memory.
+// forgetTicks is the interval, in ticks of a second, at which unused images are removed from memory.
 const forgetTicks = 10

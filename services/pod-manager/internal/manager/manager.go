@@ -49,17 +49,17 @@ type Config struct {
 	Images  Images
 	Cluster Cluster
 	Prober  Prober
-	// Synced closes once the pools have received all pods that exist in Kubernetes. Requests for leases wait for it.
+	// Synced closes once all existing pods are known. Requests for leases wait for it.
 	Synced <-chan struct{}
 	// Obstacle returns the error that currently prevents Synced from closing, or nil. An error of class
 	// [fault.Precondition] makes leases fail at once, because only a user can remove the cause.
 	Obstacle func() error
-	// OwnerOf returns the address of the replica that owns an image's function. The address is empty if this replica
-	// is the owner. If OwnerOf is nil, this replica owns all functions.
+	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it. OwnerOf
+	// is nil if this replica owns all functions.
 	OwnerOf func(image string) string
-	// StandDown makes this replica own no functions, as long as other replicas can own them. The manager passes a
-	// reason if function pods do not answer, and an empty reason when they answer again. StandDown must not block. It
-	// is nil if there are no other replicas.
+	// StandDown gives up this replica's functions, if other replicas can own them, because its function pods do not
+	// answer. An empty reason means that the pods answer again. StandDown must not block. It is nil if there are no
+	// other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings
@@ -73,7 +73,7 @@ type Config struct {
 	Meter metric.Meter
 }
 
-// Manager implements [lease.Manager]. [New] creates a Manager. It works while [Manager.Run] runs.
+// Manager grants leases on function pods while [Manager.Run] runs. It implements [lease.Manager].
 type Manager struct {
 	*Inbox
 	config  Config
@@ -92,10 +92,10 @@ func New(config Config) (*Manager, error) {
 	return &Manager{Inbox: config.Inbox, config: config, metrics: metrics}, nil
 }
 
-// tickInterval is the time between two ticks. With each tick, the pools check their timeouts.
+// tickInterval is the interval at which the pools check their timeouts.
 const tickInterval = time.Second
 
-// Run answers requests for leases until ctx is done. Requests that are waiting then get an error.
+// Run answers requests for leases until ctx is done. Waiting requests then fail.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var lookups errgroup.Group

@@ -72,8 +72,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// collectErrors returns a function that returns a metric instrument unchanged, and appends the error of its
-// creation to errs. So all errors can be checked at once.
+// collectErrors returns a function that returns its instrument unchanged and appends its error to errs, so that all
+// errors can be checked at once.
 func collectErrors[T any](errs *[]error) func(T, error) T {
 	return func(instrument T, err error) T {
 		*errs = append(*errs, err)
@@ -81,7 +81,7 @@ func collectErrors[T any](errs *[]error) func(T, error) T {
 	}
 }
 
-// observePods passes the numbers of pods to the metrics exporter. It adds up the pods of images with equal labels.
+// observePods reports the numbers of pods to the metrics exporter, summed up for images with equal labels.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)

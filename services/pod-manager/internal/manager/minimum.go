@@ -22,17 +22,16 @@ const (
 	// lookupsAtOnce is the maximum number of concurrent lookups of images with a minimum number of pods. Lookups are
 	// concurrent because a silent registry blocks a lookup for half a minute.
 	lookupsAtOnce = 16
-	// lookupBackoff is the delay before failed lookups are retried for the first time. It is short, because the
-	// image-resolver may start slightly later than this program.
+	// lookupBackoff is the delay before the first retry of failed lookups. It is short, because the image-resolver may
+	// start slightly later than this program.
 	lookupBackoff = 2 * time.Second
-	// lookupInterval is the interval at which images with a minimum number of pods are looked up again after a
-	// success. When a tag moves to a new digest, pods for the new digest are created within this interval. It is also
-	// the maximum delay between retries of failed lookups.
+	// lookupInterval is the interval at which images with a minimum number of pods are looked up. Within this time,
+	// pods are created for a tag's new digest. It is also the maximum delay between retries of failed lookups.
 	lookupInterval = time.Minute
 )
 
-// keepMinimum regularly looks up the images with a minimum number of pods until ctx is done. So the pools of their
-// current digests keep the minimum, even after a tag moves.
+// keepMinimum keeps the minimum numbers of pods of images, until ctx is done. It looks up the images regularly,
+// because their tags may move to other digests.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
 	case <-m.config.Synced: // before, the pools do not know the existing pods, which may be enough
@@ -106,8 +105,8 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods applies an image's minimum number of pods to the digest in what, after a lookup of the image. If the
-// image's tag moved from another digest, it ends the minimum of the former digest.
+// keepPods applies an image's minimum number of pods to the image's newly looked-up digest. If the tag moved, it
+// ends the minimum of the former digest.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {

@@ -26,18 +26,18 @@ type Settings struct {
 	Pools pool.Config
 	// Defaults contains the limits of functions that do not set their own limits.
 	Defaults pool.Limits
-	// Functions contains the settings of single functions from the pod cache configuration. The key is the image as
-	// [imagename.Name.Key].
+	// Functions contains the settings of single functions from the pod cache configuration, by image
+	// ([imagename.Name.Key]).
 	Functions map[string]cacheconfig.Entry
-	// Configs contains the settings of FunctionConfig objects. If an image is in Configs and in Functions, only its
-	// settings in Configs apply. Configs is nil if there are no FunctionConfigs.
+	// Configs contains the settings of FunctionConfig objects. For the same image, they replace the settings in
+	// Functions. Configs is nil if there are no FunctionConfigs.
 	Configs *functionconfig.Set
-	// MinPods is the minimum number of pods of each function in Functions that sets no minimum. Zero disables all
-	// minimums, including the minimums that functions set.
+	// MinPods is the minimum number of pods of functions in Functions that set no minimum. Zero disables all minimums,
+	// including the minimums that functions set.
 	MinPods int
 }
 
-// listedPods returns the minimum numbers of pods above zero that Functions and Configs set, by image.
+// listedPods returns the configured minimum numbers of pods by image, without images that have none.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {
@@ -71,7 +71,7 @@ func (s Settings) poolConfig() pool.Config {
 	return config
 }
 
-// limitsOf returns the limits of a function: its own limits, and defaults for the rest.
+// limitsOf returns the limits of a function. Defaults replace the limits that the function does not set.
 func (s Settings) limitsOf(f pool.Function) pool.Limits {
 	limits, entry := s.Defaults, s.entryOf(f)
 	override(&limits.TTL, entry.TTL)
@@ -105,8 +105,8 @@ func override[T int | ~int64](to *T, value T) {
 	}
 }
 
-// entryOf returns the settings of a single function. The settings in its FunctionConfig take precedence, then the
-// settings for its digest in Functions, then the settings for its tag in Functions.
+// entryOf returns the settings of a single function. Its FunctionConfig takes precedence over the settings for its
+// digest in Functions, and these over the settings for its tag.
 func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {

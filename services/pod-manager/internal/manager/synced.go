@@ -13,15 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncTimeout is the maximum time for which a caller waits until the pools have received all existing pods. If the
-// Kubernetes API needs longer, the caller is redirected to another replica with a complete list of pods.
+// syncTimeout is the maximum time for which a caller waits until all existing pods are known. If the Kubernetes API
+// needs longer, the caller is redirected to another replica with a complete list of pods.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which awaitSync checks for a new reason for the wait, to report it.
+// obstacleInterval is the interval at which a waiting caller is told a new reason for the wait.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until the pools have received all existing pods. It calls waiting with the reason for the wait.
-// Its own timeout is necessary because the deadline of a remote caller is unknown.
+// awaitSync waits until all existing pods are known. It tells the caller the reason for the wait. Its own timeout
+// is necessary because the deadline of a remote caller is unknown.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()

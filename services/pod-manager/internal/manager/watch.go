@@ -29,8 +29,8 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// listPools returns the pools whose images a request selects (see selectsImage). While leases wait for the lookup of
-// an image, the result includes a pool without digest for this image, so that users see the reason for the wait.
+// listPools returns the pools that match a requested image. It includes a pool without digest for each image that
+// is being looked up, so that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
@@ -59,8 +59,8 @@ func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	return pools
 }
 
-// selectsImage reports whether a request for an image includes the pool of an image reference. An empty image
-// selects all references. An image without tag selects all references in its repository.
+// selectsImage reports whether an image reference matches a requested image. An empty image matches all references.
+// An image without tag matches all references in its repository.
 func selectsImage(image, reference string) bool {
 	if image == "" || reference == image {
 		return true
@@ -69,7 +69,7 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp changes the number of leases that wait for the lookup of an image. more is negative when a lookup ends.
+// lookUp counts the leases that wait for the lookup of an image. more is 1 at its start and -1 at its end.
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

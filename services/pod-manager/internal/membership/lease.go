@@ -40,7 +40,7 @@ func newLease(m Member, now time.Time) *coordinationv1.Lease {
 	}
 }
 
-// readMember converts a Lease object to the replica that it describes.
+// readMember returns the replica that a Lease object describes.
 func readMember(lease *coordinationv1.Lease) Member {
 	return Member{
 		Name:    lease.Name[min(len(prefix), len(lease.Name)):],
@@ -84,15 +84,15 @@ func (k *Keeper) ownMember() Member {
 	return k.me
 }
 
-// recordRenewal stores the time when the request of the last successful renewal of the Lease was sent.
+// recordRenewal stores the request time of the last successful renewal of the Lease.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.renewed = sent
 }
 
-// listLeases lists the Leases of all replicas and updates the view of living replicas. It deletes Leases that have
-// not changed for an hour (forgetAfter).
+// listLeases lists the Leases of all replicas to find the living replicas. It deletes Leases that have not changed
+// for an hour (forgetAfter).
 func (k *Keeper) listLeases(ctx context.Context) error {
 	// Version 0 allows the API server to answer from its cache.
 	list, err := k.config.Leases.List(ctx, metav1.ListOptions{

@@ -34,9 +34,9 @@ const (
 	// maxRightsInterval is the maximum delay before the next renewal when the rights on Leases are missing. The first
 	// delay is retryInterval, because an API server that has just started refuses requests that it allows later.
 	maxRightsInterval = 15 * time.Minute
-	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
+	// minPause is the minimum pause after a renewal that took long, because the Kubernetes API is slow.
 	minPause = 100 * time.Millisecond
-	// cycleTimeout limits a cycle: a renewal and a list of Leases. It is long enough if both requests need 2.5 s.
+	// cycleTimeout limits a renewal of the Lease and the following list. It suffices if both requests need 2.5 s.
 	cycleTimeout = 6 * time.Second
 )
 
@@ -48,19 +48,18 @@ type Config struct {
 	// Address is the address where gateways reach this replica, as host:port. It is empty if gateways cannot reach
 	// it.
 	Address string
-	// Starting is the reason that this replica owns no functions during its start, as long as other replicas can own
-	// them. [Keeper.Started] ends the start. If Starting is empty, this replica owns functions from the beginning.
+	// Starting is the reason that this replica owns no functions before [Keeper.Started], if other replicas can own
+	// them. If it is empty, this replica owns functions from the beginning.
 	Starting string
 	// Now returns monotonic time.
 	Now func() time.Time
-	// Changed is called with the new owners when the owners of functions change. Calls do not overlap.
+	// Changed is called with the new owners of functions after each change. Calls do not overlap.
 	Changed func(Owners)
 	Log     *slog.Logger
 	Meter   metric.Meter
 }
 
-// Keeper renews this replica's Lease, and tracks the other living replicas (its peers). [New] creates a Keeper,
-// which works while [Keeper.Run] runs.
+// Keeper renews this replica's Lease and tracks the other living replicas while [Keeper.Run] runs.
 type Keeper struct {
 	config Config
 	wake   chan struct{} // capacity 1
@@ -118,9 +117,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews the Lease and lists all Leases, because this replica needs the list even without its Lease.
-// Without rights on Leases, it does not list, and forgets its peers 15 s (aliveFor) after the last list, so that
-// this replica owns all functions.
+// renewAndList renews the Lease and lists all Leases. This replica needs the list even if the renewal failed. If
+// the rights on Leases are missing, it forgets its peers 15 s (aliveFor) after the last list, so that this replica
+// owns all functions.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
@@ -137,7 +136,7 @@ func (k *Keeper) renewAndList(ctx context.Context) error {
 	return err
 }
 
-// delayAfter returns the delay until the next cycle. err is the error of the last cycle.
+// delayAfter returns the delay until the next renewal. err is the error of the last renewal or list.
 func (k *Keeper) delayAfter(err error) time.Duration {
 	if apierrors.IsForbidden(err) {
 		return k.denied.Next()
@@ -196,22 +195,23 @@ func (k *Keeper) hasJoined() bool {
 	}
 }
 
-// Joined returns a channel that closes once this replica has written its Lease, listed its peers and called
-// Changed, or owns all functions for lack of rights. It closes after at most 21 s (aliveFor plus cycleTimeout).
+// Joined returns a channel that closes once this replica has written its Lease and published the owners of
+// functions. It also closes if the rights on Leases are missing, and after at most 21 s (aliveFor plus
+// cycleTimeout).
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
-// StandDown makes this replica own no functions, for a reason that users see. An empty reason permits this replica
-// to own functions again. Peers notice the change within seconds, and divide the functions again.
+// StandDown gives up this replica's functions for a reason that users see. An empty reason permits this replica to
+// own functions again. Peers notice the change within seconds, and divide the functions again.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
-// Started ends the start of this replica, see [Config.Starting], so that it may own functions.
+// Started permits this replica to own functions after its start, see [Config.Starting].
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
 // Leave makes this replica own no functions until the process exits, for a reason such as the shutdown.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown changes the reasons that this replica owns no functions: its start, its shutdown, or a reason of
-// [Keeper.StandDown]. If the effective reason changed, the Lease is written at once.
+// standDown changes the reasons that this replica owns no functions. If the effective reason changed, the Lease is
+// written at once.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
 	before := k.me.StoodDown
@@ -228,8 +228,8 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// notRenewed is the reason that this replica owns no functions after it failed to renew its Lease for so long that
-// its peers believe that it is dead.
+// notRenewed is the reason that this replica owns no functions after it failed to renew its Lease for aliveFor. Its
+// peers then believe that it is dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
 // Owners returns the current owners of functions. Before the first list of Leases, or if the rights to list them
@@ -247,13 +247,13 @@ func (k *Keeper) Owners() Owners {
 	return newOwners(self, k.view.aliveMembers(self.Name))
 }
 
-// isOverdue reports whether the last renewal of the Lease is so old that peers believe that this replica is dead.
-// The caller must hold the lock.
+// isOverdue reports whether peers believe that this replica is dead, because its last renewal is too old. The
+// caller must hold the lock.
 func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
-// Owns reports whether this replica certainly owns an image's function now. It returns false while the last list of
-// Leases is old or missing, unless the rights to list them are missing. Callers must call it before each deletion of
-// a pod, because an earlier result may be outdated after a pause of the process.
+// Owns reports whether this replica certainly owns an image's function now. It returns false if the last list of
+// Leases is too old, unless the rights to list them are missing. Callers must call it before each deletion of a
+// pod, because an earlier result may be outdated after a pause of the process.
 func (k *Keeper) Owns(image string) bool { return k.isCurrent() && k.Owners().Owner(image).Mine }
 
 // isCurrent reports whether this replica has listed all Leases recently, or cannot list them for lack of rights.

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// registerMetrics registers two metrics: the number of living replicas, and whether this replica owns functions.
+// registerMetrics registers metrics for the number of living replicas and for the ownership of functions.
 func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	members, err := meter.Int64ObservableGauge("fn.replicas",
 		metric.WithDescription("Living replicas, as this replica sees them; 0 if the API rejects its Lease."))

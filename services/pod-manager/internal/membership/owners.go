@@ -9,12 +9,12 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Owners is an immutable snapshot of the replicas that own functions, as this replica observes them. The zero
-// Owners is for a replica without membership: it does not coordinate with other replicas, and owns all functions.
+// Owners is an immutable snapshot of the replicas that own functions, as this replica observes them. With the zero
+// Owners, this replica does not coordinate with other replicas, and owns all functions.
 type Owners struct {
 	// StoodDown is the reason that this replica owns no functions. It is empty if the replica owns functions.
 	StoodDown string
-	// owning contains the replicas that share the functions: each function is owned by a single replica.
+	// owning contains the replicas that divide the functions among themselves.
 	owning []Member
 	keys   []string
 	self   string // name of this replica
@@ -22,8 +22,8 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas that may own functions. If there is no such replica, it
-// divides them among all, because otherwise nobody would delete pods. self is this replica.
+// newOwners divides the functions among the living replicas that accept ownership. If none does, it divides them
+// among all, because otherwise nobody would delete pods.
 func newOwners(self Member, others []Member) Owners {
 	all := slices.Concat(others, []Member{self})
 	o := Owners{self: self.Name, shared: true, alive: len(all)}
@@ -58,11 +58,11 @@ func (o Owners) Owner(image string) pool.Owner {
 // Replicas returns the number of replicas that share the functions. It is 1 if replicas do not coordinate.
 func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 
-// Shared reports whether replicas divide the functions by their Leases (membership). Without membership, other
-// replicas may own the same functions.
+// Shared reports whether replicas divide the functions among themselves. Otherwise, other replicas may own the same
+// functions.
 func (o Owners) Shared() bool { return o.shared }
 
-// Event returns the event that tells the pools the owners of functions.
+// Event returns the event that informs the pools of the owners of functions.
 func (o Owners) Event() pool.OwnersChanged {
 	event := pool.OwnersChanged{
 		Owner:    func(f pool.Function) pool.Owner { return o.Owner(f.Reference) },

@@ -31,9 +31,9 @@ type Member struct {
 // ownershipKey returns the key of the replica for the hash function that assigns functions to replicas.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// view contains the Leases of the last list. It is immutable and reads no clock: a Lease's age is computed from the
-// times that callers pass to observe, never from a peer's timestamps. Leases do not age while lists fail, because
-// their replicas may be alive.
+// view is an immutable snapshot of the Leases in the last list. The age of a Lease counts from the last change that
+// this replica observed, not from a peer's timestamps. Leases do not age while lists fail, because their replicas
+// may be alive.
 type view struct {
 	leases []agedLease
 	at     time.Time // time of the last list, or zero before the first list
@@ -60,7 +60,7 @@ func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	return next
 }
 
-// aliveMembers returns the living replicas, sorted by name. It omits the replica whose name equals without.
+// aliveMembers returns the living replicas, sorted by name, except the replica with the name without.
 func (v view) aliveMembers(without string) []Member {
 	var alive []Member
 	for _, seen := range v.leases {
@@ -72,7 +72,7 @@ func (v view) aliveMembers(without string) []Member {
 	return alive
 }
 
-// forgottenLeases returns the Leases that have not changed for an hour (forgetAfter), so that they can be deleted.
+// forgottenLeases returns the Leases to delete, because they have not changed for an hour (forgetAfter).
 func (v view) forgottenLeases() []*coordinationv1.Lease {
 	var old []*coordinationv1.Lease
 	for _, seen := range v.leases {

@@ -37,8 +37,8 @@ type Reject struct {
 	Reason string
 	// RetryAfter is the delay after which the caller may retry. It is zero if no delay is known.
 	RetryAfter time.Duration
-	// Elsewhere is true if another replica may grant the lease. Owner is the address of that replica. An empty Owner
-	// stands for any other replica.
+	// Elsewhere is true if another replica may grant the lease. Owner is the address of this replica, or empty for any
+	// other replica.
 	Elsewhere bool
 	Owner     string
 }
@@ -71,8 +71,8 @@ type Create struct {
 // Delete deletes a pod and its Service. The result is the event [PodGone] or [DeleteFailed].
 type Delete struct {
 	Name, UID string
-	// Version is the resource version that the pod must have, or empty if any version may be deleted. A pod that is
-	// unused must not have changed, because another replica may have extended its expiry.
+	// Version is the resource version that the pod must still have, or empty. An unused pod is deleted only if it is
+	// unchanged, because another replica may have extended its expiry.
 	Version  string
 	Function Function
 	Slot     int
@@ -107,7 +107,7 @@ type Extend struct {
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
-	// Question is the number of the probe. The events [Probed] and [Unanswered] contain the same number.
+	// Question is the number of the probe, by which the events [Probed] and [Unanswered] refer to it.
 	Question uint64
 	// Timeout limits the duration of the probe. Zero means no limit.
 	Timeout time.Duration
@@ -116,8 +116,8 @@ type Probe struct {
 // Unprobe cancels the running probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown makes this replica own no functions, because its pods do not answer, as long as another replica can own
-// them. An empty reason permits this replica to own functions again.
+// StandDown gives up this replica's functions, if another replica can own them, because its pods do not answer. An
+// empty reason permits this replica to own functions again.
 type StandDown struct{ Reason string }
 
 func (Grant) isAction()  {}

@@ -25,11 +25,11 @@ type Limits struct {
 	MaxConcurrency int
 	// MaxQueue is the maximum number of waiting leases. Further requests are rejected.
 	MaxQueue int
-	// TTL is the time to live of an unused pod: the pod is deleted TTL after its last use. The minimum is minTTL.
+	// TTL is the time from the last use of a pod to its deletion. The minimum is 5 s (minTTL).
 	TTL time.Duration
 	// ReadyTimeout is the time within which a pod must become ready after it was scheduled to a node.
 	ReadyTimeout time.Duration
-	// Settings is the version of all settings of new pods except the template. Pods with another version are outdated.
+	// Settings is the version of a pod's settings, such as its memory limit. Pods with another version are outdated.
 	Settings string
 }
 
@@ -39,19 +39,19 @@ type Config struct {
 	Limits func(Function) Limits
 	// ScanInterval is the interval of scans for expired pods and for pods above MaxPods.
 	ScanInterval time.Duration
-	// SchedulingTimeout is the time for which leases wait for a pod that is not scheduled to a node. Then they fail.
+	// SchedulingTimeout is the time after which waiting leases fail if their pod is not scheduled to a node.
 	SchedulingTimeout time.Duration
 	// InProcess is true if the callers run in the same process. They cannot be redirected to other replicas.
 	InProcess bool
 	// Template is the version of the template for new pods. It is empty while the template is unknown. During this
 	// time, no pod counts as outdated.
 	Template string
-	// PodName returns the name of a new pod in a slot. A slot is the number of a pod within its pool. predecessor is
-	// the UID of the former pod in the slot. PodName must be a pure function, so that replicas that fill the same slot
-	// choose the same name. Different functions and slots must have different names.
+	// PodName returns the name of a new pod in a slot, the number of a pod within its pool. predecessor is the UID of
+	// the former pod in the slot. PodName must be a pure function, so that all replicas choose the same name for the
+	// same slot. Different functions and slots must have different names.
 	PodName func(f Function, slot int, predecessor string) string
-	// PodID returns the id of the pod in a slot (the number of a pod within its pool). The pod's Service selects the
-	// pod by this id. PodID must be a pure function. Slots of different functions may share an id.
+	// PodID returns the label by which a Service selects the pod in a slot, the number of a pod within its pool. PodID
+	// must be a pure function. Slots of different functions may share an id.
 	PodID func(f Function, slot int) string
 }
 
@@ -65,9 +65,9 @@ func (c Config) limitsOf(f Function) Limits {
 	return l
 }
 
-// version returns the current version for new pods of a function: the template's version and the settings' version.
+// version returns the version of the template and settings for new pods of a function.
 func (c Config) version(l Limits) version { return version{c.Template, l.Settings} }
 
-// version identifies the template and the other settings from which a pod was built. In pods that an earlier
-// release created, the settings version is empty and so never current.
+// version identifies the template and the settings from which a pod was built. A pod that an earlier release
+// created has no settings version, and so is never current.
 type version struct{ template, settings string }

@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// silenceTimeout is the time from the prober's report that a pod is silent (2 s without an answer) until the pod
-	// is drained. It is also the minimum time between two samples (probes of a few serving pods).
+	// silenceTimeout is the time from the report of a silent pod to its draining. A pod is reported after 2 s without
+	// an answer. silenceTimeout is also the minimum time between two samples of serving pods.
 	silenceTimeout = 3 * time.Second
-	// sampleInterval is the time between two samples (probes of a few serving pods) while all pods answer.
+	// sampleInterval is the interval at which a few serving pods are probed while all pods answer.
 	sampleInterval = 5 * time.Second
-	// minSilentPods is the minimum number of pods that do not answer before the network, and not the pods, counts as
-	// broken. A single answer of another pod proves that the network works.
+	// minSilentPods is the minimum number of silent pods for which the network counts as broken, instead of the pods.
+	// A single answer of another pod proves that the network works.
 	minSilentPods = 2
-	// sampleSize is the maximum number of serving pods, on different nodes, that are probed while a pod does not
-	// answer. Their answers distinguish the loss of a node from the loss of the network.
+	// sampleSize is the maximum number of serving pods, on different nodes, that are probed together. Their answers
+	// distinguish the loss of a node from the loss of the network.
 	sampleSize = 3
 )
 
 // connectivity tracks whether this replica can reach function pods. A pod is silent if it does not answer probes
 // although Kubernetes reports it as ready. Then either the pod or the network to it is broken.
 type connectivity struct {
-	// silent maps the names of silent pods to the moment when their silence was detected.
+	// silent maps the names of pods that do not answer to the moment when this was detected.
 	silent map[string]moment
-	// lastAnswer is the number of the last event that reported a pod's answer to a probe. lastAnsweredProbe is the
-	// number of the latest probe that a pod answered.
+	// lastAnswer is the number of the last event with an answer of a pod. lastAnsweredProbe is the number of the
+	// latest probe that a pod answered.
 	lastAnswer, lastAnsweredProbe uint64
 	sampledAt                     time.Time // time of the last sample
 	lost                          string    // reason that this replica counts as disconnected, else empty
@@ -49,7 +49,7 @@ func (m *Machine) recordSilence(s *step, p *pod) {
 	m.sampleServing(s)
 }
 
-// sampleServing probes up to sampleSize serving pods on different nodes. If a pod answers, the network works.
+// sampleServing probes up to sampleSize serving pods on different nodes. An answer proves that the network works.
 func (m *Machine) sampleServing(s *step) {
 	if s.age(m.connectivity.sampledAt) < silenceTimeout {
 		return
@@ -72,7 +72,7 @@ func (m *Machine) sampleServing(s *step) {
 }
 
 // drainSilent drains a pod that does not answer a probe. If Kubernetes still reports the pod as ready, the pod may
-// be healthy and this replica disconnected. So the pod is probed again, and becomes ready again if it answers.
+// be healthy and this replica disconnected. The pod is then probed again, and becomes ready again if it answers.
 func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 	p.removal.unexplained = true
@@ -121,8 +121,8 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost stores whether this replica is disconnected from its pods, and emits the action StandDown if this
-// changed. unheard is the number of pods that have been silent since the last answer of any pod.
+// setLost marks this replica as disconnected if too many pods are silent. It emits the action StandDown after a
+// change. unheard is the number of pods that have been silent since the last answer of any pod.
 func (m *Machine) setLost(s *step, unheard int) {
 	c := &m.connectivity
 	was := c.lost
@@ -141,10 +141,10 @@ func (m *Machine) setLost(s *step, unheard int) {
 	}
 }
 
-// confirmsSilence reports whether a draining pod may be deleted. A pod that was drained because it did not answer
-// may be healthy and this replica disconnected. It may be deleted if Kubernetes no longer reports it as ready, or
-// if it stays silent for 3 s (silenceTimeout) after another pod answered a later probe: when a network recovers,
-// pods do not answer all at once.
+// confirmsSilence reports whether a draining pod may be deleted. A pod that does not answer may be healthy and this
+// replica disconnected. So its deletion waits until Kubernetes no longer reports it as ready, or until 3 s
+// (silenceTimeout) after another pod answered a later probe. The 3 s are necessary, because pods do not answer all
+// at once when a network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {
@@ -158,7 +158,7 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent makes a pod that answers a probe ready again, if the pod was drained because it did not answer.
+// reviveSilent makes a pod ready again after an answer to a probe, if it was drained because it did not answer.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

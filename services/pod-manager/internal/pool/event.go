@@ -101,7 +101,7 @@ type Problem struct {
 	Reason string
 	// OutOfMemory is true if the kernel killed the pod because of its memory use.
 	OutOfMemory bool
-	// Unreachable is true if this replica cannot use the Kubernetes API, whereas another replica may be able to.
+	// Unreachable is true if this replica cannot use the Kubernetes API, but another replica may be able to.
 	Unreachable bool
 }
 
@@ -130,8 +130,8 @@ func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 // broken reports whether the problem prevents the pod from ever becoming ready.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
 
-// ForeignObserved reports a pod of another function runner whose label contains an id in this program's format. A
-// Service with this id would select that pod, so new pods must not use the id.
+// ForeignObserved reports a pod of another function runner with an id in this program's format. New pods must not
+// use the id, because a Service with this id would select the foreign pod.
 type ForeignObserved struct{ Name, ID string }
 
 // PodGone reports that a pod no longer exists. The pod may have belonged to another function runner.
@@ -169,7 +169,7 @@ type OwnersChanged struct {
 	// Replicas is the number of replicas that share the functions.
 	Replicas int
 	// Lost is the reason that this replica cannot use the Kubernetes API. It is empty if this replica can use the
-	// Kubernetes API, or if other replicas cannot use it either.
+	// Kubernetes API, or if no replica can.
 	Lost string
 }
 
@@ -190,9 +190,9 @@ type Tick struct{}
 type Owner struct {
 	// Mine is true if this replica is the owner.
 	Mine bool
-	// Address is the address where gateways reach another replica that is the owner. It is empty if unknown.
+	// Address is the address of the owner for gateways, if another replica is the owner. It is empty if unknown.
 	Address string
-	// Alone is true if replicas do not coordinate (no membership). Other replicas may own the function, too.
+	// Alone is true if replicas do not coordinate. Other replicas may then own the function, too.
 	Alone bool
 }
 

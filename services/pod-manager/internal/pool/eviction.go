@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// quotaRetry is the delay before the next attempt to create a pod after a ResourceQuota refused a pod. It ends
-// early when a pod is deleted.
+// quotaRetry is the delay before pods are created again after a ResourceQuota refused a pod. The delay ends early
+// when a pod is deleted.
 const quotaRetry = 10 * time.Second
 
 // takeoverTime is the maximum time until other replicas own the functions of a replica that cannot renew its Lease.
@@ -27,7 +27,7 @@ type capacity struct {
 	refusedUntil time.Time
 }
 
-// recordRefusal records that the ResourceQuota refused a pod, so that no pod is created for the time quotaRetry.
+// recordRefusal stops the creation of pods for 10 s (quotaRetry), because the ResourceQuota refused a pod.
 func (c *capacity) recordRefusal(now time.Time, reason string) {
 	c.refused = reason
 	c.refusedUntil = now.Add(quotaRetry)
@@ -35,13 +35,13 @@ func (c *capacity) recordRefusal(now time.Time, reason string) {
 
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether a pool may create a pod: the quota is not used up, and no other pool is first in line.
+// admits reports whether a pool may create a pod, because the quota has room and no other pool is first in line.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.nextInLine()
 	return !c.atQuota(now) && (first == nil || first == p)
 }
 
-// nextInLine returns the pool in line for capacity that may create the next pod. It is nil if the line is empty.
+// nextInLine returns the waiting pool that may create the next pod, or nil if no pool waits for capacity.
 func (c *capacity) nextInLine() *pool {
 	if len(c.line) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (c *capacity) nextInLine() *pool {
 	return c.rankedLine()[0]
 }
 
-// rankedLine returns the pools in line for capacity. Pools without a pod come before pools that have a pod.
+// rankedLine returns the pools that wait for capacity, and puts pools without a pod first.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int {
@@ -62,8 +62,8 @@ func (c *capacity) leaveLine(p *pool) {
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }
 
-// enterLine makes a pool wait in line for capacity if leases need a pod, or if an outdated pod needs a replacement.
-// Otherwise the pool leaves the line.
+// enterLine adds a pool to the line for capacity if leases or the replacement of an outdated pod require a pod.
+// Otherwise it removes the pool from the line.
 func (m *Machine) enterLine(s *step, p *pool) {
 	if len(p.queue) == 0 && !p.needsSurge(s.at) {
 		m.capacity.leaveLine(p)
@@ -72,10 +72,10 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle makes room for the pools in line while the ResourceQuota is used up: it drains an idle pod for each
-// pool, except for the first pools, which get the room of pods that are already leaving. If no pod of its own
-// functions is idle, it redirects callers of a pool without a pod to other replicas, which know best which of their
-// own pods are idle. Pods of other owners are the last resort, see mayEvictForeign.
+// evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. The first pools
+// instead get the room of pods that are already leaving. If no pod of its own functions is idle, this replica
+// redirects callers of a pool without a pod, because each replica knows best the idle pods of its own functions.
+// Pods of other owners are the last resort, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -93,8 +93,8 @@ func (m *Machine) evictIdle(s *step) {
 	}
 }
 
-// evictFor drains the first of the idle pods that does not belong to the pool p, and removes it from idle. It returns
-// false if there is no such pod.
+// evictFor drains the first idle pod of another pool to make room for the pool p, and removes the pod from idle. It
+// returns false if there is no such pod.
 func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	i := slices.IndexFunc(*idle, func(pod *pod) bool { return pod.pool != p })
 	if i < 0 {
@@ -110,17 +110,16 @@ func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	return true
 }
 
-// mayEvictForeign returns true if pods of other owners can be evicted to make room for a pool. Such pods are
-// evicted at once if callers cannot ask another replica. Otherwise, a lease must have waited for takeoverTime: a
-// replica that cannot use the Kubernetes API does not write its uses of pods, and soon loses its functions.
+// mayEvictForeign reports whether idle pods of other owners may be drained to make room for a pool. It permits this
+// at once if callers cannot ask another replica. Otherwise a lease must have waited for takeoverTime. An owner that
+// cannot use the Kubernetes API does not write its uses of pods, and loses its functions within this time.
 func (m *Machine) mayEvictForeign(s *step, p *pool) bool {
 	return m.config.InProcess || p.owner.Alone ||
 		(len(p.queue) > 0 && s.age(p.queue[0].requested.at) >= takeoverTime)
 }
 
-// countLeaving counts the pods that make room for new pods: Kubernetes is deleting them, or this replica deletes them
-// once they are drained. A pod that has been leaving for deletionTimeout does not count, because its deletion may never
-// complete.
+// countLeaving counts the pods that will make room for new pods, because Kubernetes or this replica is removing
+// them. A pod no longer counts after 2 minutes (deletionTimeout), because its deletion may never complete.
 func (m *Machine) countLeaving(now time.Time) int {
 	n := 0
 	for _, p := range m.pods.byName {
@@ -132,9 +131,9 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns idle pods, least recently used first: pods of functions that this replica certainly owns, or, if
-// owned is false, of all other functions. Replicas extend the expiry of a pod in use once per extensionInterval, so
-// another replica does not use a pod without a recent extension.
+// idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned
+// is false, it returns the idle pods of all other functions. Replicas extend the expiry of a pod in use regularly,
+// so another replica does not use a pod without a recent extension.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {

@@ -66,8 +66,8 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the previous observation (before). They must
-// have been observed running, because a probe may succeed before Kubernetes reports running containers.
+// containersStopped reports whether a pod's containers stopped since the previous observation (before). A pod may
+// not have been observed running, because a probe may succeed before Kubernetes reports running containers.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
@@ -93,9 +93,9 @@ func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
-// isStalled reports whether a problem of the pod has lasted so long that waiting leases must fail. For a pod without
-// a node, the timeout is the parameter unscheduled, because an autoscaler may need minutes to add a node. For other
-// problems, such as an unavailable registry, it is at most 2 seconds.
+// isStalled reports whether a pod's problem has lasted so long that waiting leases must fail. For a problem such as
+// an unavailable registry, this takes at most 2 seconds. For a pod without a node, it takes the time unscheduled,
+// because an autoscaler may need minutes to add a node.
 func (p *pod) isStalled(now time.Time, unscheduled time.Duration) bool {
 	timeout := min(unscheduled, 2*time.Second)
 	if p.observed.Phase == PhaseScheduling {
@@ -121,7 +121,7 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that was not "ready" or not "there" (expected) within the timeout.
+// lateProblem returns the problem of a pod that exceeded its timeout. expected is the state "ready" or "there".
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -142,8 +142,8 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the maximum number of consecutive pods that are lost before they become ready. Then the waiting
-	// leases are rejected.
+	// maxAttempts is the number of pods in a row that may be lost before they become ready. Then the waiting leases
+	// are rejected.
 	maxAttempts = 3
 	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
 	// cause is temporary, the maximum is maxHeldBackoff, because leases wait for the next attempt.
@@ -152,7 +152,7 @@ const (
 	maxHeldBackoff = 4 * time.Second
 	// failureMemory is the time after which a failed attempt to create a pod no longer affects new leases.
 	failureMemory = time.Minute
-	// maxBroken is the number of consecutive leases that must report a pod as broken to drain it despite its probes.
+	// maxBroken is the number of consecutive failure reports by leases that drain a pod despite successful probes.
 	maxBroken = 3
 )
 
@@ -192,8 +192,8 @@ func (f *failure) backsOff(needed bool, now time.Time) bool {
 // reset forgets failed attempts to create a pod, after a pod became ready or the possible cause was removed.
 func (f *failure) reset() { *f = failure{} }
 
-// forgetOld clears the attempts and the backoff if the last failure was a minute (failureMemory) or more before
-// since, the request time of the oldest waiting lease.
+// forgetOld clears failed attempts and their backoff if they ended a minute (failureMemory) or more before since,
+// the request time of the oldest waiting lease.
 func (f *failure) forgetOld(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
@@ -242,8 +242,8 @@ func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// recheckBroken is called when a lease reports that a pod is broken. It probes the pod, which gets no leases until
-// it answers. After maxBroken consecutive reports, it drains the pod instead.
+// recheckBroken probes a pod that a lease reported as broken. The pod gets no leases until it answers. After
+// maxBroken consecutive reports, the pod is drained instead.
 func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
 		return // already checked, or leaving

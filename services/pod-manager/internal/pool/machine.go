@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Machine decides about the pods and leases of all functions. Use [New]. A Machine is not safe for concurrent use.
+// Machine decides about the pods and leases of all functions. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
 	// since is the moment when the current template arrived, or this replica's start if the template has not changed.
@@ -56,8 +56,8 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	return s.actions
 }
 
-// nextPool returns the next pool to reconcile: a pool that is marked dirty, or else the first pool in line for
-// capacity if the ResourceQuota is not used up. It returns nil if there is no such pool.
+// nextPool returns the next pool to reconcile, or nil. Pools marked as dirty come before the first pool in line for
+// capacity, and this pool counts only if the ResourceQuota has room.
 func (m *Machine) nextPool() *pool {
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
@@ -111,7 +111,7 @@ func (m *Machine) removePod(s *step, p *pod) {
 	s.markDirty(p.pool)
 }
 
-// reconcile applies all rules to a pool: it answers or redirects leases, and creates and deletes pods.
+// reconcile answers or redirects the leases of a pool, and creates and deletes the pool's pods.
 func (m *Machine) reconcile(s *step, p *pool) {
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grantWaiting(s, p)
@@ -171,8 +171,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// A lease is rejected if it waits for capacity longer than a pod may need to become ready. Then Kubernetes does
-	// not delete draining pods, or too many pools need a pod.
+	// Reject leases that wait for capacity longer than a pod may need to become ready. The cause is that Kubernetes
+	// does not delete draining pods, or that too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
@@ -185,8 +185,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// obstacleOf returns the reason that no pod is being created for the waiting leases of a pool: the pool waits in
-// line for capacity, or for the next attempt after a failure. Without such a reason, it returns an empty string.
+// obstacleOf returns the reason that a pool creates no pod for its waiting leases, or "" without such a reason. The
+// pool may wait in line for capacity, or for the next attempt after a failure.
 func (m *Machine) obstacleOf(p *pool) string {
 	switch {
 	case slices.Contains(m.capacity.line, p):
@@ -330,7 +330,7 @@ func (e CreateFailed) applyTo(m *Machine) {
 	if e.Problem.Kind == Held && !m.config.InProcess {
 		e.Problem.Kind = Lost // after some attempts, gateways get the reason and can ask again, whereas other callers wait
 	}
-	// Another replica may reach the Kubernetes API. If there is none, callers get the reason after some attempts.
+	// Redirect callers only if other replicas may exist. Otherwise, callers get the reason after some attempts.
 	e.Problem.Unreachable = e.Problem.Unreachable && !m.config.InProcess &&
 		(m.ownership.replicas > 1 || !p.pool.owner.isCertain())
 	p.pool.countFailure(s, e.Problem)

@@ -62,12 +62,12 @@ func (p *pool) handOver(s *step) {
 // leases wait for the pool here.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
-// mayCreate reports whether this replica may create pods of a pool: it manages the pool and is able to serve it.
+// mayCreate reports whether this replica may create pods of a pool, because it manages the pool and can serve it.
 func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
-// incapacity returns the reason that this replica cannot serve a pool, such as a broken network. It is empty if the
-// replica can serve the pool. It is also empty for an owner that coordinates with other replicas: a disconnected
-// replica owns pools only if all replicas are disconnected, and then no replica can do better.
+// incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It returns
+// "" for an owner that coordinates with other replicas. A disconnected replica remains the owner only if all
+// replicas are disconnected, and then no replica can do better.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || p.owner.isCertain() {
 		return ""
@@ -76,8 +76,8 @@ func (m *Machine) incapacity(p *pool) string {
 }
 
 // trustReadiness sets the state of another replica's pod to the readiness that Kubernetes reports. This replica
-// must be able to grant leases on such pods when their owner cannot be reached, but probes them only while leases wait
-// here (see probeForOwner).
+// probes such pods only while leases wait here (see probeForOwner). It must still be able to grant leases on them
+// when their owner cannot be reached.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:

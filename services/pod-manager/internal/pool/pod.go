@@ -14,7 +14,7 @@ type moment struct {
 	at    time.Time
 }
 
-// step contains the results of an event: the actions, and the pools that must still be reconciled.
+// step collects the actions that result from an event, and the pools that must still be reconciled.
 type step struct {
 	moment
 	actions []Action
@@ -74,7 +74,7 @@ type pod struct {
 	removal removal
 }
 
-// use contains the numbers of a pod's leases.
+// use counts the leases on a pod.
 type use struct {
 	leases    int // current leases
 	total     int64
@@ -89,7 +89,7 @@ type removal struct {
 	unsound  bool   // true if the pod is broken
 	// unexplained is true if the pod stopped answering and the kubelet has not reported the reason yet.
 	unexplained bool
-	// silentSince is the moment when a pod that was drained as silent stopped answering probes. Otherwise it is zero.
+	// silentSince is the moment when a pod that was drained for its silence stopped answering probes, else zero.
 	silentSince moment
 	// confirmedAt is the time when another pod's answer showed that the network works, so that this pod is broken. It
 	// is zero before.
@@ -98,7 +98,7 @@ type removal struct {
 	failures    int       // number of refused deletions
 }
 
-// Categories of reasons for deletions of pods, as label values of a metric.
+// Reasons for deletions of pods, as label values of a metric.
 const (
 	evictionTTL      = "ttl"
 	evictionTemplate = "template"
@@ -146,7 +146,7 @@ func (p *pod) version() version {
 }
 
 // newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. If
-// the versions are equal, an observation with an address counts as newer than an observation without an address.
+// the versions are equal, an observation without an address is the older observation.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
@@ -191,8 +191,8 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends. The
-// reason is shown to users.
+// drain moves a pod to the state draining, so that it gets no new leases and is deleted when its last lease ends.
+// The reason is shown to users.
 func (p *pod) drain(s *step, reason string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, reason)
@@ -240,11 +240,11 @@ type expiry struct {
 	foreign time.Time // last value that another replica wrote, else zero
 }
 
-// extensionInterval returns the minimum change of a pod's expiry that is written, to limit the number of writes.
+// extensionInterval returns the minimum change of a pod's expiry that justifies a write to the Kubernetes API.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// mergeAnnotation updates the expiry from the pod's annotation, because another replica may have extended it.
-// annotation is zero if the pod has no annotation; the next scan then writes the expiry.
+// mergeAnnotation updates the expiry from the pod's annotation, because another replica may have extended it. If
+// the annotation is missing, annotation is zero, and the next scan writes it.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation
@@ -258,7 +258,7 @@ func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	}
 }
 
-// annotationLags reports whether an extension now would change the annotation by at least extensionInterval.
+// annotationLags reports whether the annotation is so old that an extension justifies a write.
 func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
 	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
@@ -272,8 +272,8 @@ func (p *pod) extendExpiry(s *step) {
 	p.writeExpiry(s)
 }
 
-// writeExpiry emits the action [Extend] to write a pod's expiry to its annotation, if this changes the annotation
-// by at least extensionInterval.
+// writeExpiry writes a pod's new expiry to the pod's annotation by the action [Extend]. It skips changes smaller
+// than extensionInterval.
 func (p *pod) writeExpiry(s *step) {
 	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < extensionInterval(p.pool.limits.TTL) {
 		return

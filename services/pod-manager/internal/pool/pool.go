@@ -57,10 +57,10 @@ type pool struct {
 	queue   []*lease // sorted by arrival
 	failure failure
 	// predecessors maps a slot, the number of a pod within the pool, to the UID of the last deleted pod in the slot.
-	// The name of the next pod depends on it.
+	// The name of the next pod depends on this UID.
 	predecessors map[int]string
 	emptySince   time.Time // time when the last pod was removed
-	// reportPositions is true if waiting leases must get their changed positions in the queue with the next report.
+	// reportPositions is true if the next report must contain the changed positions of waiting leases in the queue.
 	reportPositions bool
 
 	leasesTotal, coldStartsTotal int64
@@ -87,7 +87,7 @@ func (p *pool) countDemand() int {
 	return demand
 }
 
-// podsFor returns the number of pods that are necessary for a number of leases, at most MaxPods.
+// podsFor returns the number of pods that a number of leases requires, at most MaxPods.
 func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
@@ -111,13 +111,13 @@ func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
 	}
 }
 
-// isNeeded reports whether a pod is needed and so must not expire: a lease uses the pod, or leases wait for the
-// pool while the pod is usable.
+// isNeeded reports whether leases use a pod, or may use it because they wait for its pool. A needed pod does not
+// expire.
 func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || (pod.state.usable() && len(p.queue) > 0)
 }
 
-// inMinimum reports whether a pod (kept) belongs to the pool's minimum number of pods, and so must not expire.
+// inMinimum reports whether a pod must not expire, because it belongs to the pool's minimum number of pods.
 // Outdated pods belong to the minimum until a pod of the current version serves.
 func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
@@ -136,7 +136,7 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	return false
 }
 
-// needsTick reports whether a timeout of the pool may be running, so that the next tick must reconcile the pool.
+// needsTick reports whether the next tick must reconcile the pool, because a timeout may be running.
 func (p *pool) needsTick(now time.Time) bool {
 	if !p.isManaged() { // only the deletion of a pod that this replica evicted
 		return slices.ContainsFunc(p.pods, func(pod *pod) bool { return !pod.state.usable() && pod.isDeletedHere() })
@@ -203,8 +203,8 @@ func (p *pool) reconsiderRemoval(s *step, pod *pod) {
 	p.followObservation(s, pod, pod.observed)
 }
 
-// extendNeeded extends the expiries of pods that leases need or that belong to the pool's minimum number of pods.
-// It runs with each tick, because the time to live may be shorter than the scan interval.
+// extendNeeded extends the expiry of each pod that leases or the pool's minimum number of pods require. It runs
+// with each tick, because the time to live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
 		lags := pod.uid != "" && pod.state <= draining && pod.expiry.annotationLags(s.at, p.limits.TTL)
@@ -254,7 +254,7 @@ func (p *pool) trimSurplus(s *step) {
 	}
 }
 
-// drainOrder returns the rank of a pod for trimSurplus, which drains pods with the lowest rank first.
+// drainOrder returns the rank of a surplus pod. Pods with the lowest rank are drained first.
 func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 	if pod.use.leases > 0 {
 		worth += 2
@@ -268,20 +268,20 @@ func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 // maxSurge is the maximum number of pods above MaxPods while an outdated pod is replaced.
 const maxSurge = 1
 
-// versionGrace is the time during which another replica's new pod does not count as outdated, because that replica
-// may not have received the current template and settings yet. Otherwise each replica would drain the pods for
-// which its peers' callers wait, and no caller would get a pod.
+// versionGrace is the time for which another replica's new pod does not count as outdated. That replica may not
+// have received the current template and settings yet. Without this time, replicas would drain the pods for which
+// their peers' callers wait, and no caller would get a pod.
 const versionGrace = time.Minute
 
-// otherVersion reports whether a pod was built from another template or other settings than the current version. It
-// returns false while the template is unknown.
+// otherVersion reports whether a pod was built from another template or other settings than new pods. It returns
+// false while the template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// isOutdated reports whether a pod's template or settings are outdated, so that the pod must be replaced. If
-// replicas coordinate, the version of the function's owner counts. Otherwise, only pods older than this replica's
-// version are outdated: replicas could otherwise cause cold starts by replacing each other's pods for hours.
+// isOutdated reports whether a pod must be replaced, because its template or settings are outdated. If replicas
+// coordinate, the version of the function's owner counts. Otherwise, only pods older than this replica's version
+// are outdated, because replicas could replace each other's pods for hours and so cause cold starts.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -296,8 +296,8 @@ func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	}
 }
 
-// countVersions counts the usable pods by version. serving counts the ready pods of the current version, current
-// counts all pods of the current version, and outdated counts all other pods.
+// countVersions counts the usable pods of the current version and the outdated pods. serving is the number of ready
+// pods of the current version.
 func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	for _, pod := range p.pods {
 		switch {
@@ -314,9 +314,9 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	return serving, current, outdated
 }
 
-// versionTarget returns the number of pods of the current version that should replace the outdated pods. It is
-// enough for the pool's leases, including the leases of draining pods. It is at least the minimum number of pods,
-// and at least 1 if a pod was used since the current version arrived.
+// versionTarget returns the number of pods of the current version that the pool needs. It is enough for the pool's
+// leases, including the leases of draining pods. It is at least the minimum number of pods, and at least 1 if a pod
+// was used since the current version arrived.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
@@ -336,7 +336,7 @@ func (p *pool) needsSurge(now time.Time) bool {
 	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
 }
 
-// replaceOutdated drains outdated pods that are unnecessary, because pods of the current version are ready.
+// replaceOutdated drains outdated pods that are no longer needed, because pods of the current version are ready.
 func (p *pool) replaceOutdated(s *step) {
 	serving, _, outdated := p.countVersions(s.at)
 	if !p.owner.Mine || serving == 0 || outdated == 0 {
@@ -390,9 +390,9 @@ func (x *podIndex) countID(id string, n int) {
 	}
 }
 
-// freeSlot returns the lowest free slot of a pool, and the name for a pod in this slot. In a free slot, no pod of
-// any function or function runner uses the name or the id, even while it is being deleted. freeSlot checks both,
-// because the id in the label of an adopted pod may contradict the pod's name.
+// freeSlot returns the lowest free slot of a pool, and the name for a pod in this slot. No existing pod may use the
+// name or the id, even a pod of another function runner or a pod that is being deleted. freeSlot checks both,
+// because the label of an adopted pod may contradict the pod's name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])

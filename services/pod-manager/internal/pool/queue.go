@@ -26,7 +26,7 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// endPhase adds the time since the current phase of a lease's wait began to the total time of this phase.
+// endPhase adds the duration of the current phase of a lease's wait to the total time of this phase.
 func (l *lease) endPhase(now time.Time) {
 	if l.reported.Phase == PhaseUnknown {
 		return
@@ -67,8 +67,8 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips leases while the cause
-// of the caller's earlier failures is unknown, see memoryVerdict.
+// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips a lease while the
+// cause of the caller's earlier failures is unknown.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -117,8 +117,8 @@ func choosePod(p *pool, l *lease) *pod {
 	return best
 }
 
-// isBetter reports whether pod a is a better choice for a lease than pod b. A pod that did not fail during the
-// caller's earlier attempts is better, then the pod with fewer leases, and then the least recently used pod.
+// isBetter reports whether pod a is a better choice for a lease than pod b. It prefers pods that have not failed
+// for this caller, then pods with fewer leases, and then the least recently used pod.
 func isBetter(a, b *pod, l *lease) bool {
 	avoidA, avoidB := slices.Contains(l.avoid, a.name), slices.Contains(l.avoid, b.name)
 	if avoidA != avoidB {
@@ -130,9 +130,9 @@ func isBetter(a, b *pod, l *lease) bool {
 	return a.use.lastGrant < b.use.lastGrant
 }
 
-// terminalProblem returns the problem that prevents all pods of p, existing and new, from serving the waiting
-// leases, and the delay before a retry. It returns the zero Problem if a pod may serve them. See isStalled for
-// unscheduled.
+// terminalProblem returns the problem that keeps all existing and new pods from serving the waiting leases, and the
+// delay before a retry. It returns the zero Problem if a pod may serve them. unscheduled is the time that a pod may
+// wait for a node.
 func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
@@ -174,9 +174,9 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting reports the cause of the wait to each waiting lease, if the cause has changed. If only positions in
-// the queue changed, the report waits for the next tick, because each grant changes all positions. obstacle is the
-// reason that no pod is being created, or empty.
+// reportWaiting tells the callers of waiting leases a new cause of their wait. A change of only the positions in
+// the queue waits for the next tick, because each grant changes all positions. obstacle is the reason that no pod
+// is being created, or empty.
 func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	if len(p.queue) == 0 {
 		return
@@ -205,8 +205,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	p.reportPositions = false
 }
 
-// progress returns the reason that the pool's leases wait: the phase of the starting pod that is closest to
-// readiness. If no pod is starting, the reason is the obstacle, or that all pods are busy.
+// progress returns the reason for the wait of the pool's leases. It describes the starting pod that is closest to
+// readiness. Without such a pod, the reason is the obstacle, or that all pods are busy.
 func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -226,15 +226,15 @@ func (p *pool) progress(obstacle string) Waiting {
 }
 
 const (
-	// maxOutOfMemoryPods is the number of pods that must run out of memory before their evaluation is rejected. It is
-	// more than one, because the first pod may have run out of memory because of another evaluation.
+	// maxOutOfMemoryPods is the number of pods that may run out of memory before their evaluation is rejected. It is
+	// more than one, because another evaluation may be the cause in the first pod.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is the time for which a lease waits for the kubelet's reports about pods that failed during the
-	// caller's earlier attempts. The kubelet needs only a second, but the check of a pod may need all this time.
+	// verdictTimeout is the time for which a lease waits for the kubelet to explain the failures of earlier pods. The
+	// kubelet needs only a second, but the check of a pod may need all this time.
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict states whether all pods that failed during a caller's earlier attempts ran out of memory.
+// memoryVerdict says if a lack of memory caused all earlier failures of an evaluation.
 type memoryVerdict int
 
 const (
@@ -254,8 +254,8 @@ func distinctNames(names []string) []string {
 	return first
 }
 
-// memoryVerdictOf returns whether all pods that failed during the caller's earlier attempts ran out of memory. The
-// result may be pending, because a caller notices a broken pod before the kubelet reports the cause.
+// memoryVerdictOf determines if a lack of memory caused all earlier failures of an evaluation. The result may be
+// pending, because a caller notices a broken pod before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
@@ -275,8 +275,8 @@ func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	return found
 }
 
-// checkAvoided probes the pods that failed during the caller's earlier attempts and still count as ready. This is
-// common, because a new request often arrives before the caller's and the kubelet's reports about the failure.
+// checkAvoided probes pods that failed for this caller before but still count as ready. A new request often arrives
+// before the caller's and the kubelet's reports about the failure.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {

@@ -12,7 +12,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// PodState is the state of a pod as messages of the API contain it.
+// PodState is the state of a pod in messages of the API.
 type PodState = podmanagerv1.Pod_State
 
 // The states.
@@ -24,7 +24,7 @@ const (
 	Deleting = podmanagerv1.Pod_STATE_DELETING // deletion in progress
 )
 
-// Functions returns the functions with a pool, sorted by creation of the pools.
+// Functions returns all functions that have a pool, sorted by creation of the pools.
 func (m *Machine) Functions() []Function {
 	functions := make([]Function, 0, len(m.pools))
 	for _, p := range m.pools {
@@ -35,7 +35,7 @@ func (m *Machine) Functions() []Function {
 
 // Counts contains numbers of functions and pods for metrics.
 type Counts struct {
-	// Owned is the number of functions with pools that this replica owns.
+	// Owned is the number of functions that have a pool and are owned by this replica.
 	Owned int
 	// Outdated is the number of outdated pods that will be replaced, in the pools that this replica owns. Pods in
 	// unused pools do not count, because they expire without a replacement.
@@ -71,8 +71,8 @@ func (m *Machine) Counts() Counts {
 	return c
 }
 
-// Status returns the pool of a function as a message of the API. The caller must add the replica and the namespace.
-// Status returns false if there is no such pool.
+// Status returns the pool of a function as a message of the API, or false if there is none. The caller must add the
+// replica and the namespace.
 func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	p, ok := m.byFunction[f]
 	if !ok {
