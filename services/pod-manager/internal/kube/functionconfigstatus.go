@@ -30,8 +30,8 @@ const (
 	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
 	// gateways can report that a local binary is missing, so that the first status contains this error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay is the delay of the status of an object with a local binary while no gateway has reported to
-	// this process. Gateways need this time to connect, unless they report to another replica.
+	// unreportedDelay is the maximum wait of a status for the first gateway that reports local binaries. Gateways need
+	// this time to connect, unless they report to another replica.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond

@@ -64,10 +64,10 @@ type Cluster struct {
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
-	// sending is locked while a pod's state is read and sent to the pools, so that they receive all states in order.
+	// sending is held from reading a pod's state until the pools receive it, so that states arrive in order.
 	sending sync.Mutex
-	// deleting contains the UIDs of pods that are being deleted together with their Services, so that garbage
-	// collection does not create these Services again.
+	// deleting contains the UIDs of pods that are being deleted together with their Services. Garbage collection must
+	// not create these Services again.
 	deleting sync.Map
 	// extensions contains pods' new expiry times, by pod name, until they are written to the pods' annotations.
 	extensions sync.Map
@@ -153,8 +153,8 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// registerHandlers passes the states of pods to the function send after each change. The returned checkers are done
-// once send has received all objects that existed at the start.
+// registerHandlers passes each change of a pod to the function send. The returned checkers are done once send has
+// received all objects that existed at the start.
 func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },

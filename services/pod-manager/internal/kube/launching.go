@@ -22,9 +22,9 @@ import (
 )
 
 // Launching chooses the mechanism that adds the wrapper server to new function pods. It uses an image volume if the
-// API server's version supports this, and an init container otherwise, or after a node failed to mount an image. It
-// learns of the failure from the pod, because the status of nodes would require a right for the whole cluster. Pods
-// of both kinds count as current. A nil Launching does nothing.
+// API server's version supports this, else an init container. After a node failed to mount an image, it switches to
+// init containers. It learns of the failure from the pod, because the status of nodes would require a right for the
+// whole cluster. Pods of both kinds count as current. A nil Launching does nothing.
 type Launching struct {
 	version func(context.Context) (*version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
@@ -46,7 +46,7 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 const versionTimeout = time.Second
 
 // Run chooses the launcher according to the API server's version. If the first request for the version fails, new
-// pods use init containers, because these work with every version, until a retry succeeds.
+// pods use init containers until a retry succeeds, because these work with every version.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil

@@ -54,7 +54,7 @@ type follower interface {
 }
 
 // PorchResources applies the resources by which Porch configures its function runner, such as FunctionConfigs.
-// Until they are installed, it only polls the API server's discovery document, which requires no rights.
+// Until they are installed, it needs no rights, and only polls the API server's discovery document.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger

@@ -217,7 +217,7 @@ func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, 
 	t.log.InfoContext(ctx, "pod template applied", "config_map", from.Name, "version", template.Version())
 }
 
-// logUnusable logs that the ConfigMap is unusable, so that an earlier template stays in use or no pods are created.
+// logUnusable logs that the ConfigMap is unusable, and the consequence for new pods.
 func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template", "error", cause)

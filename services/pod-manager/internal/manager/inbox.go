@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// inboxSize is the capacity of the manager's message queue. Senders block while it is full, which is rare because
+// inboxSize is the capacity of the manager's message queue. Senders block while it is full. This is rare, because
 // the manager handles a message within microseconds.
 const inboxSize = 1024
 

@@ -111,7 +111,7 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is the time after which a caller is told that its image is still being looked up.
+// slowResolve is the time after which the slow lookup of an image is reported to the caller.
 const slowResolve = 20 * time.Millisecond
 
 // resolveImage looks up an image's digest and properties. It tells the caller through waiting if this is slow.

@@ -72,8 +72,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// collectErrors returns a function that returns its instrument unchanged and appends its error to errs, so that all
-// errors can be checked at once.
+// collectErrors returns a function that appends the error of a metric instrument to errs, so that all errors can be
+// checked at once.
 func collectErrors[T any](errs *[]error) func(T, error) T {
 	return func(instrument T, err error) T {
 		*errs = append(*errs, err)
@@ -104,7 +104,7 @@ func stateName(s pool.PodState) string {
 }
 
 // tally counts occurrences by reason, for a metric. The metrics exporter reads it through a callback, because a
-// normal counter requires a context, which the loop does not have.
+// normal counter requires a context, and the manager's main goroutine has none.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64

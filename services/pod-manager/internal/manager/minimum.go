@@ -25,8 +25,8 @@ const (
 	// lookupBackoff is the delay before the first retry of failed lookups. It is short, because the image-resolver may
 	// start slightly later than this program.
 	lookupBackoff = 2 * time.Second
-	// lookupInterval is the interval at which images with a minimum number of pods are looked up. Within this time,
-	// pods are created for a tag's new digest. It is also the maximum delay between retries of failed lookups.
+	// lookupInterval is the interval of lookups of images with a minimum number of pods. Within this time, pods are
+	// created for a tag's new digest. It is also the maximum delay between retries of failed lookups.
 	lookupInterval = time.Minute
 )
 

@@ -26,8 +26,8 @@ type Settings struct {
 	Pools pool.Config
 	// Defaults contains the limits of functions that do not set their own limits.
 	Defaults pool.Limits
-	// Functions contains the settings of single functions from the pod cache configuration, by image
-	// ([imagename.Name.Key]).
+	// Functions contains the settings of single functions from the pod cache configuration. The key of an image is its
+	// [imagename.Name.Key].
 	Functions map[string]cacheconfig.Entry
 	// Configs contains the settings of FunctionConfig objects. For the same image, they replace the settings in
 	// Functions. Configs is nil if there are no FunctionConfigs.
@@ -85,7 +85,7 @@ func (s Settings) limitsOf(f pool.Function) pool.Limits {
 	return limits
 }
 
-// workloadOf returns the content of a function's pods: the image with the function's own settings.
+// workloadOf returns the image and the settings from which a function's pods are built.
 func (s Settings) workloadOf(f podspec.Function) podspec.Workload {
 	key := pool.Function{Reference: f.Reference, Digest: f.Digest}
 	return s.workloadWith(f, s.limitsOf(key), s.entryOf(key))

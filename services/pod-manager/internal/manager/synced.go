@@ -17,7 +17,7 @@ import (
 // needs longer, the caller is redirected to another replica with a complete list of pods.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which a waiting caller is told a new reason for the wait.
+// obstacleInterval is the interval at which a new reason for the wait is reported to the caller.
 const obstacleInterval = 500 * time.Millisecond
 
 // awaitSync waits until all existing pods are known. It tells the caller the reason for the wait. Its own timeout

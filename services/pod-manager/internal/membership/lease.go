@@ -49,7 +49,7 @@ func readMember(lease *coordinationv1.Lease) Member {
 }
 
 // renewLease creates or updates this replica's Lease. At the start and after a failed request, it first reads the
-// Lease, because an earlier process of this replica or the failed request may have written it.
+// Lease, because an earlier process or the failed request may have written it.
 func (k *Keeper) renewLease(ctx context.Context) error {
 	sent := k.config.Now()
 	last := k.last

@@ -195,9 +195,8 @@ func (k *Keeper) hasJoined() bool {
 	}
 }
 
-// Joined returns a channel that closes once this replica has written its Lease and published the owners of
-// functions. It also closes if the rights on Leases are missing, and after at most 21 s (aliveFor plus
-// cycleTimeout).
+// Joined returns a channel that closes once this replica has published the owners of functions. It also closes
+// without rights on Leases, and after at most 21 s (aliveFor plus cycleTimeout).
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
 // StandDown gives up this replica's functions for a reason that users see. An empty reason permits this replica to
@@ -228,8 +227,8 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// notRenewed is the reason that this replica owns no functions after it failed to renew its Lease for aliveFor. Its
-// peers then believe that it is dead.
+// notRenewed is the reason that this replica owns no functions if its Lease was not renewed for aliveFor. Its peers
+// then believe that it is dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
 // Owners returns the current owners of functions. Before the first list of Leases, or if the rights to list them

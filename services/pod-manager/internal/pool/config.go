@@ -8,8 +8,8 @@ import "time"
 type Function struct {
 	// Reference is the canonical image name with tag, without digest.
 	Reference string
-	// Digest is the digest to which the tag referred at the time of the request. When the tag moves to another digest,
-	// requests use a new pool, and the pods of the former pool expire.
+	// Digest is the digest of the tag at the time of the request. When the tag moves to another digest, requests use a
+	// new pool, and the pods of the former pool expire.
 	Digest string
 }
 
@@ -27,7 +27,7 @@ type Limits struct {
 	MaxQueue int
 	// TTL is the time from the last use of a pod to its deletion. The minimum is 5 s (minTTL).
 	TTL time.Duration
-	// ReadyTimeout is the time within which a pod must become ready after it was scheduled to a node.
+	// ReadyTimeout is the maximum time from the scheduling of a pod to its readiness.
 	ReadyTimeout time.Duration
 	// Settings is the version of a pod's settings, such as its memory limit. Pods with another version are outdated.
 	Settings string
@@ -68,6 +68,6 @@ func (c Config) limitsOf(f Function) Limits {
 // version returns the version of the template and settings for new pods of a function.
 func (c Config) version(l Limits) version { return version{c.Template, l.Settings} }
 
-// version identifies the template and the settings from which a pod was built. A pod that an earlier release
-// created has no settings version, and so is never current.
+// version identifies the template and settings of a pod. A pod from an earlier release has no settings version, and
+// so is never current.
 type version struct{ template, settings string }

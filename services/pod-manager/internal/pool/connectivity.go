@@ -13,8 +13,8 @@ const (
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the interval at which a few serving pods are probed while all pods answer.
 	sampleInterval = 5 * time.Second
-	// minSilentPods is the minimum number of silent pods for which the network counts as broken, instead of the pods.
-	// A single answer of another pod proves that the network works.
+	// minSilentPods is the minimum number of silent pods for which the network counts as broken. A single answer of
+	// another pod proves that the network works.
 	minSilentPods = 2
 	// sampleSize is the maximum number of serving pods, on different nodes, that are probed together. Their answers
 	// distinguish the loss of a node from the loss of the network.
@@ -158,7 +158,7 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent makes a pod ready again after an answer to a probe, if it was drained because it did not answer.
+// reviveSilent makes a pod ready again that was drained because it did not answer, after the pod answers a probe.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

@@ -8,8 +8,8 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Event is an input of the [Machine], such as a request for a lease. Events may be late, repeated or lost. An
-// observation of a pod is ignored if a newer resource version was observed before.
+// Event is an input of the [Machine], such as a request for a lease. Events may be late, repeated or lost. The
+// Machine ignores an observation of a pod that is older than the last.
 type Event interface{ applyTo(m *Machine) }
 
 // LeaseID identifies a lease. Callers must use each LeaseID only once.
@@ -46,8 +46,8 @@ type Observation struct {
 	// ByTag is true if the pod's image is specified by a tag without a digest. The tag may have moved, so the node may
 	// run another digest than Function.Digest.
 	ByTag bool
-	// TemplateVersion and SettingsVersion identify the template and the settings from which the pod was built. They
-	// are empty if the pod's annotations do not contain them.
+	// TemplateVersion and SettingsVersion are the versions of the template and settings of the pod. They are empty if
+	// the pod's annotations do not contain them.
 	TemplateVersion, SettingsVersion string
 	// Identity is the identity that the pod proves to its callers. It is zero for a pod without a certificate.
 	Identity Identity
@@ -113,7 +113,7 @@ const (
 	None ProblemKind = iota
 	// Stuck means that the pod may become ready, but a user may have to act, for instance if an image pull fails.
 	Stuck
-	// Held means that the pod becomes ready by itself when a temporary cause ends, for instance when a node is free or
+	// Held means that the pod becomes ready by itself after a temporary problem, for instance when a node is free or
 	// the Kubernetes API recovers.
 	Held
 	// Lost means that this pod will not serve, for instance after an eviction, but a new pod may.
@@ -155,8 +155,8 @@ type Probed struct {
 	Unhealthy string
 }
 
-// Unanswered reports that a pod has not answered a [Probe] for a while. It is sent only for a probe without
-// timeout, which then continues.
+// Unanswered reports that a pod has not answered a [Probe] for a while. Only a probe without timeout sends this
+// event, and then continues.
 type Unanswered struct {
 	Name, UID string
 	Question  uint64

@@ -18,8 +18,8 @@ const takeoverTime = 20 * time.Second
 // watchLag is the maximum delay until this replica observes that another replica has extended a pod's expiry.
 const watchLag = 2 * time.Second
 
-// capacity tracks whether the namespace's ResourceQuota is used up. While it is used up, pools that need a pod wait
-// in line, and the least recently used idle pods are deleted to make room for them.
+// capacity tracks whether the namespace's ResourceQuota is used up. Pools that need a pod then wait in line. The
+// least recently used idle pods are deleted to make room for them.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
 	// refused is Kubernetes' message about the last pod over the quota. Until refusedUntil, no pod is created.
@@ -35,7 +35,7 @@ func (c *capacity) recordRefusal(now time.Time, reason string) {
 
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether a pool may create a pod, because the quota has room and no other pool is first in line.
+// admits reports whether the quota has room and no other pool is before p in the line for capacity.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.nextInLine()
 	return !c.atQuota(now) && (first == nil || first == p)
@@ -93,8 +93,8 @@ func (m *Machine) evictIdle(s *step) {
 	}
 }
 
-// evictFor drains the first idle pod of another pool to make room for the pool p, and removes the pod from idle. It
-// returns false if there is no such pod.
+// evictFor drains the first idle pod of another pool to make room for p, and removes the pod from idle. It returns
+// false if there is no such pod.
 func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	i := slices.IndexFunc(*idle, func(pod *pod) bool { return pod.pool != p })
 	if i < 0 {
@@ -166,7 +166,7 @@ func (m *Machine) sendOn(s *step, p *pool) {
 	}
 }
 
-// waitReason returns a text for users with the reason that pools wait in line for capacity.
+// waitReason returns the reason, for users, that pools wait in line for capacity.
 func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }

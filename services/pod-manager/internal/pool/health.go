@@ -52,7 +52,7 @@ func (p *pod) check(s *step, early bool, reason string) {
 	p.probe(s, checkTimeout)
 }
 
-// whyChecked is the reason shown to users while a pod is probed because a lease reported the pod as broken.
+// whyChecked is the reason shown to users for the probe of a pod that a lease reported as broken.
 const whyChecked = "an evaluation found it broken, and its health is being probed"
 
 // markReady moves a pod to the state ready after a probe found it healthy.
@@ -66,8 +66,8 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the previous observation (before). A pod may
-// not have been observed running, because a probe may succeed before Kubernetes reports running containers.
+// containersStopped reports whether a pod's containers stopped since the previous observation (before). Containers
+// that Kubernetes has not reported as running do not count, because a probe may succeed before this report.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
@@ -165,8 +165,8 @@ type failure struct {
 	until    time.Time
 }
 
-// countAttempt counts a failed attempt to create a pod, and starts or doubles the delay before the next attempt.
-// For lost pods, the delay starts only after maxAttempts consecutive attempts.
+// countAttempt counts a failed attempt to create a pod, and delays the next attempt. The delay doubles with each
+// attempt. For lost pods, the delay starts only after maxAttempts consecutive attempts.
 func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
@@ -192,8 +192,8 @@ func (f *failure) backsOff(needed bool, now time.Time) bool {
 // reset forgets failed attempts to create a pod, after a pod became ready or the possible cause was removed.
 func (f *failure) reset() { *f = failure{} }
 
-// forgetOld clears failed attempts and their backoff if they ended a minute (failureMemory) or more before since,
-// the request time of the oldest waiting lease.
+// forgetOld clears failed attempts if the last failure was at least a minute (failureMemory) before since. The
+// parameter since is the request time of the oldest waiting lease.
 func (f *failure) forgetOld(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
@@ -220,8 +220,8 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt to create a pod, unless the pod was ready and a new pod may work.
-// If several pods are lost together, only one of them counts.
+// countLoss counts a lost pod as a failed attempt to create a pod. It ignores a pod that was ready if a new pod may
+// work. If several pods are lost together, only one of them counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
@@ -236,7 +236,7 @@ func (p *pool) countDeletion(s *step, pod *pod) {
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// drainFailed drains a broken pod, and counts it as a failed attempt to create a pod, with countLoss's exceptions.
+// drainFailed drains a broken pod, and counts it as a failed attempt to create a pod, see countLoss.
 func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})

@@ -85,7 +85,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	return p
 }
 
-// addPod adds a pod to its pool and to the index of all pods, which must not contain its name.
+// addPod adds a pod to its pool and to the index of all pods. The index must not contain the pod's name.
 func (m *Machine) addPod(s *step, p *pod) {
 	p.learnedAt = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
@@ -436,7 +436,7 @@ func (m *Machine) collectGarbage(s *step) {
 	maps.DeleteFunc(m.leases.outOfMemory, old)
 }
 
-// timeOut handles the pods of a pool that exceed a timeout, for instance because they do not become ready.
+// timeOut handles pods that exceed a timeout, for instance because they do not become ready.
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop may remove a pod
 		pod := p.pods[i]

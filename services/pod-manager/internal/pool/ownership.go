@@ -58,7 +58,7 @@ func (p *pool) handOver(s *step) {
 	}
 }
 
-// isManaged reports whether this replica creates and probes pods of the pool, because it owns the pool, or because
+// isManaged reports whether this replica creates and probes pods of the pool. It does so as the owner, or because
 // leases wait for the pool here.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
@@ -91,7 +91,7 @@ func (p *pod) trustReadiness(s *step) {
 	}
 }
 
-// probeForOwner probes the starting pods of a pool that another replica owns, while leases wait for the pool here.
+// probeForOwner probes starting pods of another replica's pool while leases wait for the pool here.
 func (p *pool) probeForOwner(s *step) {
 	if p.owner.Mine || len(p.queue) == 0 {
 		return
@@ -103,8 +103,8 @@ func (p *pool) probeForOwner(s *step) {
 	}
 }
 
-// redirectWaiting redirects the callers that wait for a pool to the pool's owner, or to any replica if this replica
-// cannot serve the pool. Callers that have already tried the owner wait here.
+// redirectWaiting redirects the callers that wait for a pool to the owner, or to any replica if this replica cannot
+// serve the pool. Callers that have already tried the owner wait here.
 func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {

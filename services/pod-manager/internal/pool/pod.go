@@ -91,8 +91,8 @@ type removal struct {
 	unexplained bool
 	// silentSince is the moment when a pod that was drained for its silence stopped answering probes, else zero.
 	silentSince moment
-	// confirmedAt is the time when another pod's answer showed that the network works, so that this pod is broken. It
-	// is zero before.
+	// confirmedAt is the time when another pod's answer confirmed that this pod is broken, and not the network. It is
+	// zero before.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	failures    int       // number of refused deletions
@@ -140,7 +140,7 @@ func (p *pod) phase() Phase {
 	return p.observed.Phase
 }
 
-// version returns the version of the template and settings from which the pod was built.
+// version returns the version of the pod's template and settings.
 func (p *pod) version() version {
 	return version{p.observed.TemplateVersion, p.observed.SettingsVersion}
 }
@@ -191,8 +191,8 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain moves a pod to the state draining, so that it gets no new leases and is deleted when its last lease ends.
-// The reason is shown to users.
+// drain stops new leases on a pod, so that the pod is deleted when its last lease ends. The reason is shown to
+// users.
 func (p *pod) drain(s *step, reason string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, reason)
@@ -263,7 +263,7 @@ func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
 	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
 
-// extendExpiry moves the expiry of a pod in use to now plus the time to live, but never to an earlier time.
+// extendExpiry moves the expiry of a pod in use to now plus the time to live. It never shortens the expiry.
 func (p *pod) extendExpiry(s *step) {
 	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
 		p.expiry.at = end

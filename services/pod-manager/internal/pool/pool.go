@@ -56,8 +56,8 @@ type pool struct {
 	pods    []*pod   // sorted by slot
 	queue   []*lease // sorted by arrival
 	failure failure
-	// predecessors maps a slot, the number of a pod within the pool, to the UID of the last deleted pod in the slot.
-	// The name of the next pod depends on this UID.
+	// predecessors contains the UID of the last deleted pod in each slot. A slot is the number of a pod within the
+	// pool. The name of the next pod in the slot depends on this UID.
 	predecessors map[int]string
 	emptySince   time.Time // time when the last pod was removed
 	// reportPositions is true if the next report must contain the changed positions of waiting leases in the queue.
@@ -76,7 +76,7 @@ func (p *pool) countUsable() int {
 	return n
 }
 
-// countDemand returns the number of leases that need a pod: the waiting leases and the leases on usable pods.
+// countDemand returns the number of leases that need a usable pod, because they wait for it or run on it.
 func (p *pool) countDemand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
@@ -92,7 +92,7 @@ func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
 
-// minimum returns the minimum number of pods that this replica maintains. It is 0 if another replica is the owner.
+// minimum returns the minimum number of pods of the pool, or 0 if another replica must maintain it.
 func (p *pool) minimum() int {
 	if !p.owner.Mine {
 		return 0
@@ -145,8 +145,8 @@ func (p *pool) needsTick(now time.Time) bool {
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// canDelete reports whether a pool has been empty for 10 minutes (goneFor) and can be removed from memory. Until
-// then, the names of new pods depend on the UIDs of its former pods.
+// canDelete reports whether a pool can be removed from memory, because it has been empty for 10 minutes (goneFor).
+// Until then, the names of new pods depend on the UIDs of its former pods.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
@@ -203,8 +203,8 @@ func (p *pool) reconsiderRemoval(s *step, pod *pod) {
 	p.followObservation(s, pod, pod.observed)
 }
 
-// extendNeeded extends the expiry of each pod that leases or the pool's minimum number of pods require. It runs
-// with each tick, because the time to live may be shorter than the scan interval.
+// extendNeeded extends the expiry of pods in use and of the pool's minimum number of pods. It runs with each tick,
+// because the time to live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
 		lags := pod.uid != "" && pod.state <= draining && pod.expiry.annotationLags(s.at, p.limits.TTL)
@@ -361,7 +361,7 @@ type podIndex struct {
 	ids map[string]int
 	// foreign maps the names of other function runners' pods to the ids in their labels.
 	foreign map[string]string
-	// gone maps the UIDs of deleted pods to the time of removal, so that a late event does not restore a pod.
+	// gone contains the removal times of deleted pods by UID, so that a late event does not restore a pod.
 	gone map[string]time.Time
 }
 
