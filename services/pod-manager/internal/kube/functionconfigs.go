@@ -48,8 +48,8 @@ type FunctionConfigs struct {
 	// binaries contains the errors of local binaries that gateways reported, by name of the FunctionConfig object. It
 	// is nil if no gateway that runs local binaries reports to this process.
 	binaries map[string]string
-	// written maps the UID of an object to the last status that this process wrote. If another client overwrites this
-	// status, it is not written again.
+	// written contains the last status that this process wrote, by UID of the object. If another client overwrites
+	// this status, it is not written again.
 	written map[string]configStatus
 	// denied is the end of the pause in writing statuses after the API server denied a write, or zero.
 	denied time.Time

@@ -30,8 +30,8 @@ const (
 	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
 	// gateways can report that a local binary is missing, so that the first status contains this error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay is the maximum wait of a status for the first gateway that reports local binaries. Gateways need
-	// this time to connect, unless they report to another replica.
+	// unreportedDelay is the time for which an object's status waits until a gateway reports its local binary.
+	// Gateways need this time to connect, unless they report to another replica.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
@@ -39,7 +39,7 @@ const (
 	// statusMark is the prefix of the errors that this program writes to a FunctionConfig object's status. Errors
 	// without the prefix were written by other components.
 	statusMark = "function-runner: "
-	// maxStatusError is the maximum number of bytes of problems in an object's status.
+	// maxStatusError is the maximum size of the problems in an object's status, in bytes.
 	maxStatusError = 2 << 10
 )
 
@@ -216,9 +216,9 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has written this status before. It is then not written again, even if a
-// client such as a replica of another version has changed it. Otherwise both clients would overwrite each other
-// forever.
+// alreadyWrote reports whether this process has written this status before. The status is then not written again,
+// even if a client such as a replica of another version has changed it. Otherwise both clients would overwrite each
+// other forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

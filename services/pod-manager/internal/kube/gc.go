@@ -78,8 +78,8 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// recreateService creates a deleted Service again if a pod of the Service still exists. Then another client deleted
-// the Service.
+// recreateService creates a deleted Service again if its pod still exists, because another client deleted the
+// Service.
 func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {

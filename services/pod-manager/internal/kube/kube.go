@@ -41,13 +41,13 @@ type Config struct {
 	Templates *Templates
 	// ScanInterval is the interval of scans for Services without a pod and for pods without a Service.
 	ScanInterval time.Duration
-	// Launching adds the wrapper server to pods by an image volume if the nodes support it, else by an init container.
-	// It is nil if a setting determines the choice.
+	// Launching chooses an image volume for the wrapper server if the nodes support it, else an init container. It is
+	// nil if a setting determines the choice.
 	Launching *Launching
 	// Owns reports whether this replica may delete the pods of an image, because it owns the image's function now.
 	// Garbage collection passes the id of a Service instead of an image. Owns is nil if this replica owns everything.
 	Owns func(image string) bool
-	// Clock converts between this machine's clock and the API server's clock. Times in pods are from the latter.
+	// Clock converts between this machine's clock and the API server's clock, for times in pods.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }

@@ -30,14 +30,14 @@ type task func(ctx context.Context, send func(pool.Event))
 // collection are background tasks. The queue is bounded, because each pod has at most one queued creation, deletion
 // and extension (see [Cluster.Extend]) and, per scan, two tasks of garbage collection.
 type tasks struct {
-	// urgent and later contain the ids with waiting urgent tasks and background tasks. An id may be in both.
+	// urgent and later are queues of the ids with waiting tasks. An id may be in both.
 	urgent, later *workqueue.Typed[string]
 
 	mu    sync.Mutex
 	lines map[string]*line // by id; an id is missing if none of its tasks waits or runs
 }
 
-// line contains the waiting tasks of an id, in order.
+// line contains the waiting tasks of a pod and its Service, in order.
 type line struct {
 	tasks   []task
 	running chan struct{} // has capacity 1, and an item while a worker runs the tasks

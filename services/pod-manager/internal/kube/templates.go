@@ -27,7 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// TemplatesConfig configures Templates.
+// TemplatesConfig configures the source of pod templates.
 type TemplatesConfig struct {
 	Client kubernetes.Interface
 	// Name is the name of the ConfigMap with the pod template. If it is empty, Porch's template objects are used if

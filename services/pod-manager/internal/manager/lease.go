@@ -83,7 +83,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the loop's answer to a request for a lease. It passes each report to the function waiting.
+// awaitAnswer waits for the manager's answer to a request for a lease. It passes reports about the wait to waiting.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {

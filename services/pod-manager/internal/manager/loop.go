@@ -116,8 +116,8 @@ func rejectionError(a pool.Reject) error {
 	return err
 }
 
-// standDown gives up this replica's functions, because its function pods do not answer. An empty reason means that
-// the pods answer again, so that this replica may own functions.
+// standDown hands over this replica's functions, because its function pods do not answer. An empty reason means
+// that the pods answer again, so that this replica may own functions.
 func (l *loop) standDown(reason string) {
 	if reason == "" {
 		l.config.Log.Info("function pods answer again")

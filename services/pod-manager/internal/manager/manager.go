@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Images resolves images.
+// Images looks up the digests and properties of images.
 type Images interface {
 	// ResolveImage returns the digest and properties of an image. Its errors have fault classes. Callers must not
 	// modify the response.
@@ -57,9 +57,9 @@ type Config struct {
 	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it. OwnerOf
 	// is nil if this replica owns all functions.
 	OwnerOf func(image string) string
-	// StandDown gives up this replica's functions, if other replicas can own them, because its function pods do not
-	// answer. An empty reason means that the pods answer again. StandDown must not block. It is nil if there are no
-	// other replicas.
+	// StandDown hands over this replica's functions to other replicas, if any can own them, because function pods do
+	// not answer. An empty reason means that the pods answer again. StandDown must not block. It is nil if there are
+	// no other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings

@@ -20,7 +20,7 @@ import (
 // metrics contains the manager's counters and gauges.
 type metrics struct {
 	rejections, evictions, creations tally
-	// counts is replaced with each tick.
+	// counts contains the numbers of pods at the last tick.
 	counts atomic.Pointer[pool.Counts]
 	// waiting is the number of leases that are not granted yet. It includes leases that wait for the Kubernetes API
 	// or the image-resolver.

@@ -5,7 +5,8 @@
 // Each replica renews its own Lease every 3 seconds and then lists its peers' Leases. A peer counts as alive while
 // its Lease keeps changing. A replica that fails to renew its Lease gives up its functions (stands down) at about
 // the time when its peers declare it dead. Replicas may disagree for seconds, so that two replicas own the same
-// function. This is harmless: both choose the same names for new pods, and deleted pods complete their evaluations.
+// function. This is harmless, because both choose the same names for new pods, and deleted pods complete their
+// evaluations.
 //
 // The files view and owners contain only pure functions; Keeper calls the Kubernetes API.
 package membership
@@ -199,8 +200,8 @@ func (k *Keeper) hasJoined() bool {
 // without rights on Leases, and after at most 21 s (aliveFor plus cycleTimeout).
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
-// StandDown gives up this replica's functions for a reason that users see. An empty reason permits this replica to
-// own functions again. Peers notice the change within seconds, and divide the functions again.
+// StandDown hands over this replica's functions to its peers within seconds, for a reason that users see. An empty
+// reason permits this replica to own functions again.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
 // Started permits this replica to own functions after its start, see [Config.Starting].

@@ -33,12 +33,12 @@ type PhaseDuration struct {
 type Reject struct {
 	Lease LeaseID
 	Class fault.Class
-	// Reason is a sentence for users.
+	// Reason explains the rejection to users, in a sentence.
 	Reason string
 	// RetryAfter is the delay after which the caller may retry. It is zero if no delay is known.
 	RetryAfter time.Duration
-	// Elsewhere is true if another replica may grant the lease. Owner is the address of this replica, or empty for any
-	// other replica.
+	// Elsewhere is true if another replica may grant the lease. Owner is the other replica's address, or empty if the
+	// caller may choose any other replica.
 	Elsewhere bool
 	Owner     string
 }
@@ -116,8 +116,8 @@ type Probe struct {
 // Unprobe cancels the running probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown gives up this replica's functions, if another replica can own them, because its pods do not answer. An
-// empty reason permits this replica to own functions again.
+// StandDown hands over this replica's functions to other replicas, if any can own them, because its pods do not
+// answer. An empty reason permits this replica to own functions again.
 type StandDown struct{ Reason string }
 
 func (Grant) isAction()  {}

@@ -50,7 +50,7 @@ type Config struct {
 	// the former pod in the slot. PodName must be a pure function, so that all replicas choose the same name for the
 	// same slot. Different functions and slots must have different names.
 	PodName func(f Function, slot int, predecessor string) string
-	// PodID returns the label by which a Service selects the pod in a slot, the number of a pod within its pool. PodID
+	// PodID returns the id by which a Service selects the pod in a slot, the number of a pod within its pool. PodID
 	// must be a pure function. Slots of different functions may share an id.
 	PodID func(f Function, slot int) string
 }

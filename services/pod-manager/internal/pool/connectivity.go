@@ -22,7 +22,7 @@ const (
 )
 
 // connectivity tracks whether this replica can reach function pods. A pod is silent if it does not answer probes
-// although Kubernetes reports it as ready. Then either the pod or the network to it is broken.
+// although Kubernetes reports it as ready. Either the pod or the network to the pod is then broken.
 type connectivity struct {
 	// silent maps the names of pods that do not answer to the moment when this was detected.
 	silent map[string]moment

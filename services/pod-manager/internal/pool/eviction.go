@@ -18,8 +18,8 @@ const takeoverTime = 20 * time.Second
 // watchLag is the maximum delay until this replica observes that another replica has extended a pod's expiry.
 const watchLag = 2 * time.Second
 
-// capacity tracks whether the namespace's ResourceQuota is used up. Pools that need a pod then wait in line. The
-// least recently used idle pods are deleted to make room for them.
+// capacity tracks whether the namespace's ResourceQuota is used up. While it is used up, pools that need a pod wait
+// in line. The least recently used idle pods are deleted to make room for them.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
 	// refused is Kubernetes' message about the last pod over the quota. Until refusedUntil, no pod is created.

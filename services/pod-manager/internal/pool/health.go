@@ -127,7 +127,7 @@ func (p *pod) lateProblem(expected string) Problem {
 	return Problem{Kind: Fatal, Reason: reason}
 }
 
-// lastProgress returns a text for users about the last reported progress of a pod that does not become ready.
+// lastProgress describes, for users, the last reported progress of a pod that does not become ready.
 func (p *pod) lastProgress() string {
 	switch reason := cmp.Or(p.observed.Problem.Reason, p.observed.Reason); {
 	case reason != "":
@@ -142,7 +142,7 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of pods in a row that may be lost before they become ready. Then the waiting leases
+	// maxAttempts is the number of consecutive pods that may be lost before they become ready. Then the waiting leases
 	// are rejected.
 	maxAttempts = 3
 	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
@@ -152,7 +152,7 @@ const (
 	maxHeldBackoff = 4 * time.Second
 	// failureMemory is the time after which a failed attempt to create a pod no longer affects new leases.
 	failureMemory = time.Minute
-	// maxBroken is the number of consecutive failure reports by leases that drain a pod despite successful probes.
+	// maxBroken is the number of consecutive leases that must report a pod as broken to drain it despite its probes.
 	maxBroken = 3
 )
 

@@ -105,7 +105,7 @@ func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
-// choosePod returns the best ready pod for a lease, see isBetter. It is nil if no pod has capacity.
+// choosePod returns the best ready pod for a lease, see isBetter. It returns nil if no pod has capacity.
 func choosePod(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
@@ -234,7 +234,7 @@ const (
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict says if a lack of memory caused all earlier failures of an evaluation.
+// memoryVerdict is the result of a check for a lack of memory as the cause of an evaluation's earlier failures.
 type memoryVerdict int
 
 const (
@@ -254,8 +254,8 @@ func distinctNames(names []string) []string {
 	return first
 }
 
-// memoryVerdictOf determines if a lack of memory caused all earlier failures of an evaluation. The result may be
-// pending, because a caller notices a broken pod before the kubelet reports the cause.
+// memoryVerdictOf determines if a lack of memory caused all earlier failures of a lease's evaluation. The result
+// may be pending, because a caller notices a broken pod before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory

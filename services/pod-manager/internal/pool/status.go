@@ -40,7 +40,7 @@ type Counts struct {
 	// Outdated is the number of outdated pods that will be replaced, in the pools that this replica owns. Pods in
 	// unused pools do not count, because they expire without a replacement.
 	Outdated int
-	// Takeovers is the number of pools with pods that this replica took over from others since its start.
+	// Takeovers is the number of pools with pods that this replica took over from other replicas since its start.
 	Takeovers int64
 	// Pods is the number of pods by function and state.
 	Pods map[PodKind]int
