@@ -126,8 +126,8 @@ func (c *counter) countEntries(dir *os.File, depth int) bool {
 	}
 }
 
-// disappeared reports whether err means that an entry was removed or replaced while it was counted. Functions may do
-// so at any time. The next check counts a replacement.
+// disappeared reports whether err means that the function removed or replaced an entry while it was counted.
+// Functions may do this at any time. The next check counts the new entry.
 func disappeared(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }

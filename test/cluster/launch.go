@@ -86,7 +86,8 @@ func (o *options) launchSupervisor(l layout.Layout, programs config.Programs) (s
 	return running, command, saveState(l, running)
 }
 
-// startSupervisor starts the hidden `cluster init` as the first process of new namespaces.
+// startSupervisor starts this program again, with the hidden command `cluster init`, as the first process of new
+// Linux namespaces.
 func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*exec.Cmd, error) {
 	log, err := os.Create(l.LogFile("supervisor"))
 	if err != nil {

@@ -175,7 +175,8 @@ func targets(queries []query) []object {
 	return all
 }
 
-// step returns a threshold of a panel. Values above from get the colour. from is nil for the lowest threshold.
+// step returns a threshold of a panel: values of at least from have this color. A nil from means the lowest
+// threshold.
 func step(color string, from any) object { return object{"color": color, "value": from} }
 
 // toFunction is a link from a function's line in a graph to the dashboard "function", with that function selected.

@@ -49,7 +49,8 @@ func allForms(p part) []form {
 	return append([]form{fragment, oneWordFunction, participleType}, commentForms...)
 }
 
-// findProblems describes each form that is more frequent than its goal.
+// findProblems returns a message for each odd form of words that the comments or documents use more often than
+// permitted.
 func findProblems(present map[part]counts) []string {
 	var problems []string
 	for _, p := range slices.Sorted(maps.Keys(present)) {

@@ -127,8 +127,8 @@ type evaluator struct {
 	close func() error
 }
 
-// open returns an evaluator that runs images at the gateway or, with --local, on this machine. Programs always run
-// on this machine. With --phases, users see the reason for a wait. Callers must close the evaluator.
+// open returns an evaluator that runs images at the gateway, or on this machine with --local. It always runs
+// programs (--exec) on this machine. Callers must close the evaluator.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Concat(env.Environ, f.environment),

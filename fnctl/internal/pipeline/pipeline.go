@@ -90,7 +90,8 @@ type Rendering struct {
 	Mutations, Validations []Step
 }
 
-// Step is a function of a rendering that ran, or that could not run, with its outcome.
+// Step is one function of a rendered pipeline and the outcome of its run. The outcome also tells if the function
+// could not be started.
 type Step struct {
 	Call    Call
 	Outcome Outcome

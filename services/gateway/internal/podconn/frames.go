@@ -53,7 +53,8 @@ type frameLimitedCredentials struct {
 	budget *frameBudget
 }
 
-// ClientHandshake implements credentials.TransportCredentials. It adds the limit of small frames to the connection.
+// ClientHandshake implements credentials.TransportCredentials. It wraps the connection in one that limits the
+// number of small frames.
 func (f frameLimitedCredentials) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {

@@ -91,8 +91,8 @@ type removal struct {
 	unexplained bool
 	// silentSince is the moment when a pod that was drained for its silence stopped answering probes, else zero.
 	silentSince moment
-	// confirmedAt is the time when another pod's answer confirmed that this pod is broken, and not the network. It is
-	// zero before.
+	// confirmedAt is the time when another pod answered, which showed that this pod is broken and the network is
+	// not. It is zero until then.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	failures    int       // number of refused deletions

@@ -70,7 +70,8 @@ func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	}
 }
 
-// awaitRelease waits while the directory Holds contains a file with the program's name. It returns false if ctx ends.
+// awaitRelease waits until tests let the program start: while they hold it back, a file with its name is in the
+// directory s.Holds. awaitRelease returns false if ctx ends.
 func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool {
 	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
