@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,6 +71,24 @@ func (l Limits) setAll(pid int) error {
 		}
 	}
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(strconv.Itoa(KillFirst)), 0) // errors are ignored
+	return l.checkData(pid)
+}
+
+// maxStack is the usual maximum size of a stack, which the kernel adds to the private memory that it reports.
+const maxStack = 8 << 20
+
+// checkData returns an error if the process has more private memory than DataBytes permits. A process that runs before
+// its limits are set may have allocated it, and the kernel does not take it back.
+func (l Limits) checkData(pid int) error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	fields := strings.Fields(string(text))
+	if l.DataBytes == 0 || err != nil || len(fields) < 6 { // without an error, the process has exited
+		return nil
+	}
+	pages, err := strconv.ParseInt(fields[5], 10, 64)
+	if used := pages * int64(os.Getpagesize()); err == nil && used > l.DataBytes+maxStack {
+		return fmt.Errorf("out of memory: the process has %d bytes, and may have %d", used, l.DataBytes)
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ package confine_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -43,6 +45,33 @@ func TestLimits(t *testing.T) {
 		if !strings.Contains(have, want) {
 			t.Errorf("the limits are %s, want %s", have, want)
 		}
+	}
+}
+
+// TestMemoryFromBeforeTheLimitIsAnError has a program that allocates memory before its limits are set.
+func TestMemoryFromBeforeTheLimitIsAnError(t *testing.T) {
+	const used, more = 64 << 20, 1 << 30
+	fn := command(t, "keep="+strconv.Itoa(used))
+	cmd := exec.Command(fn.Path, fn.Args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	for resident := 0; resident < used; {
+		time.Sleep(time.Millisecond)
+		statm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "statm"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages, _ := strconv.Atoi(strings.Fields(string(statm))[1])
+		resident = pages * os.Getpagesize()
+	}
+	if err := (confine.Limits{DataBytes: more}).Set(cmd.Process.Pid, 0, 0); err != nil {
+		t.Errorf("a limit above its memory: %v", err)
+	}
+	err := confine.Limits{DataBytes: used / 2}.Set(cmd.Process.Pid, 0, 0)
+	if err == nil || !strings.Contains(err.Error(), "out of memory") {
+		t.Errorf("a limit below its memory: got %v", err)
 	}
 }
 
