@@ -12,7 +12,7 @@ type (
 	// Gateway is another name for the gateway's settings, because [Settings] embeds two types named Config. Through
 	// the embedding, a single environment variable sets the same field of both.
 	Gateway = gateway.Config
-	// ImageResolver is another name for the image-resolver's settings, which [Settings] embeds.
+	// ImageResolver is another name for the image-resolver's settings, embedded in [Settings].
 	ImageResolver = imageresolver.Config
 )
 

@@ -23,9 +23,9 @@ type (
 	// Gateway is another name for the gateway's settings, because [Settings] embeds several types named Config.
 	// Through the embedding, a single environment variable sets the same field of all services.
 	Gateway = gateway.Config
-	// PodManager is another name for the pod-manager's settings, which [Settings] embeds.
+	// PodManager is another name for the pod-manager's settings, embedded in [Settings].
 	PodManager = podmanager.Config
-	// ImageResolver is another name for the image-resolver's settings, which [Settings] embeds.
+	// ImageResolver is another name for the image-resolver's settings, embedded in [Settings].
 	ImageResolver = imageresolver.Config
 )
 
