@@ -58,7 +58,7 @@ func TestMemoryFromBeforeTheLimitIsAnError(t *testing.T) {
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	for resident := 0; resident < used; {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		statm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "statm"))
 		if err != nil {
 			t.Fatal(err)
