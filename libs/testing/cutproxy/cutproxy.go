@@ -62,8 +62,13 @@ func (p *Proxy) forwardConn(ctx context.Context, running *sync.WaitGroup, in net
 		return
 	}
 	p.addConn(in, out)
-	running.Go(func() { _, _ = io.Copy(in, out); p.Cut() })
-	running.Go(func() { _, _ = io.Copy(out, in); p.Cut() })
+	// The end of one connection leaves the others alone: clients close connections that they do not need.
+	end := func() {
+		_ = in.Close()
+		_ = out.Close()
+	}
+	running.Go(func() { defer end(); _, _ = io.Copy(in, out) })
+	running.Go(func() { defer end(); _, _ = io.Copy(out, in) })
 }
 
 func (p *Proxy) addConn(conns ...net.Conn) {

@@ -37,7 +37,7 @@ func TestOwnerThatAReplicaNamesIsAsked(t *testing.T) {
 	c := newCluster(t, all...)
 	c.set(all...)
 	m := c.manager(t, "pod-manager")
-	first, others := c.firstAndOthers(t, m, all...)
+	_, others := c.firstAndOthers(t, m, all...)
 	for _, owner := range others {
 		for _, a := range all {
 			if a != owner {
@@ -47,7 +47,7 @@ func TestOwnerThatAReplicaNamesIsAsked(t *testing.T) {
 		c.replicas[owner].SetGrant(grants(owner))
 		for range 3 { // a replica that names another one is not avoided for that
 			if got := leaseFrom(t, m, "fn"); got != owner {
-				t.Errorf("leased from %s, and %s names %s", got, first, owner)
+				t.Errorf("leased from %s, want %s, which the others name", got, owner)
 			}
 		}
 	}
