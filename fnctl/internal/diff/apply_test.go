@@ -68,7 +68,7 @@ index 0000000..3333333
 		t.Errorf("%v, files (-want +got):\n%s", err, d)
 	}
 	_, err = diff.Apply(map[string][]byte{"old.yaml": []byte("a\nother\n")}, patch)
-	if err == nil || err.Error() != "the patch does not fit new.yaml: line 2 differs" {
+	if err == nil || err.Error() != "the patch does not fit old.yaml: line 2 differs" {
 		t.Errorf("a file that differs: %v", err)
 	}
 }
