@@ -16,7 +16,7 @@ import (
 func main() {
 	descriptors.CloseOnExec() // programs and sandboxes inherit no files of the parent of fnctl
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
-	env := cli.NewEnvironment(os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	env := cli.Environment{Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	code := cli.Run(ctx, env, cli.Arguments(os.Args))
 	stop()
 	os.Exit(code)

@@ -5,10 +5,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -17,44 +17,26 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Environment contains the settings, standard streams and environment variables that commands use.
+// Environment contains the environment variables and standard streams of fnctl.
 type Environment struct {
-	// Address is the default of the flag --address. Empty means [DefaultAddress], a gateway on this machine.
-	Address string
-	// Namespace is the default of the flag --namespace. If it is empty, fnctl connects to --address directly, not
-	// through the API server of a cluster.
-	Namespace string
-	// NoColour turns colours off, on terminals too.
-	NoColour bool
-	// ForceColour turns colours on, on pipes too.
-	ForceColour bool
-	// NoAttribution makes fnctl render not mark resources of Config Connector with kpt's attribution annotation.
-	NoAttribution bool
-	// ImagePrefix is prepended to image names without a slash. If it is empty, the gateway prepends its own prefix.
-	ImagePrefix string
-	// ContainerRuntime is the container runtime for fnctl doc, by default docker. On systems without sandboxes, the
-	// flag --local uses it too.
-	ContainerRuntime string
-	// ImageProgram is a local program that runs instead of every image, such as a function whose image is not built
-	// yet. If it is empty, the images run.
-	ImageProgram string
 	// Environ contains fnctl's environment variables, as "NAME=value". Programs that run as functions inherit them.
 	Environ        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+
+	// imageProgram is a local program that runs instead of every image, such as a function whose image is not built
+	// yet. If it is empty, the images run.
+	imageProgram string
 }
 
-// NewEnvironment returns the environment of a process with the given variables and standard streams.
-func NewEnvironment(environ []string, stdin io.Reader, stdout, stderr io.Writer) Environment {
-	e := Environment{Environ: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr}
-	e.Address = e.lookUp("FNCTL_ADDRESS")
-	e.Namespace = e.lookUp("FNCTL_NAMESPACE")
-	e.NoColour = e.lookUp("NO_COLOR") != "" || e.lookUp("TERM") == "dumb"
-	e.ForceColour = e.lookUp("NO_COLOR") == "" && !slices.Contains([]string{"", "0"}, e.lookUp("CLICOLOR_FORCE"))
-	e.NoAttribution = e.lookUp("KRM_DISABLE_ATTRIBUTION") != ""
-	e.ImagePrefix = e.lookUp("KPT_IMAGE_PREFIX")
-	e.ContainerRuntime = e.lookUp("KPT_FN_RUNTIME")
-	return e
+// lookUp returns the value of an environment variable. It is empty if the variable is not set.
+func (e Environment) lookUp(name string) string {
+	for _, variable := range slices.Backward(e.Environ) {
+		if value, ok := strings.CutPrefix(variable, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 const rootHelp = `fnctl runs KRM functions on packages, through a function runner or, with --local, on your machine.
@@ -83,7 +65,7 @@ const rootExamples = `  # Render a package and show what changed
 // Run runs an fnctl command and returns the exit code of the process. The arguments exclude the program's name.
 func Run(ctx context.Context, env Environment, args []string) int {
 	if hasNoColour(args) {
-		env.NoColour, env.ForceColour = true, false
+		env.Environ = append(slices.Clip(env.Environ), "NO_COLOR=1")
 	}
 	root := &cobra.Command{
 		Use:           "fnctl",
@@ -104,10 +86,6 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.AddCommand(newRender(env), newEval(env), newTest(env), newSource(env), newSink(env), newDoc(env),
 		newFunctions(env), newPods(env), newTop(env), newImages(env), newDocker(env), newDoctor(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
-	if contained, ok := errors.AsType[containerExit](err); ok {
-		env.printError(contained.error)
-		return contained.code
-	}
 	env.printError(err)
 	return exitCode(err)
 }
@@ -121,12 +99,10 @@ func hasNoColour(args []string) bool {
 	return slices.Contains(args, "--no-color") || slices.Contains(args, "--no-color=true")
 }
 
-// printError prints an error, its remedy and its trace id on standard error. It prints nothing if err is nil.
+// printError prints an error, its remedy and its trace id on standard error.
 func (e Environment) printError(err error) {
-	if err != nil {
-		for i, line := range errorLines(err) {
-			e.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[min(i, 1)], ui.Printable(line))
-		}
+	for i, line := range errorLines(err) {
+		e.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[min(i, 1)], ui.Printable(line))
 	}
 }
 
@@ -137,19 +113,25 @@ func (e Environment) outPrinter() *ui.Printer { return ui.NewPrinter(e.Stdout, e
 func (e Environment) progress() *ui.Progress {
 	return &ui.Progress{
 		Printer: e.errPrinter(), Live: isTerminal(e.Stderr),
-		Width: func() int { return terminalWidth(e.Stderr) },
+		Width: func() int { width, _ := terminalSize(e.Stderr); return width },
 	}
 }
 
 // replaceLine shows a text in the last line of a terminal, if it fits. It shows nothing in a pipe.
 func (e Environment) replaceLine(text string) {
-	if text = ui.OneLine(text); isTerminal(e.Stderr) && len(text) < terminalWidth(e.Stderr) {
-		e.errPrinter().Replace(text)
+	if width, _ := terminalSize(e.Stderr); len(ui.OneLine(text)) < width {
+		e.errPrinter().Replace(ui.OneLine(text))
 	}
 }
 
 func (e Environment) usesColour(w io.Writer) bool {
-	return e.ForceColour || (!e.NoColour && isTerminal(w))
+	switch force := e.lookUp("CLICOLOR_FORCE"); {
+	case e.lookUp("NO_COLOR") != "":
+		return false
+	case force != "" && force != "0":
+		return true
+	}
+	return isTerminal(w) && e.lookUp("TERM") != "dumb"
 }
 
 func isTerminal(w io.Writer) bool {
@@ -157,18 +139,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth returns the current number of columns of the terminal w. It is 0 if w is not a terminal.
-func terminalWidth(w io.Writer) int {
-	width, _ := terminalSize(w)
-	return width
-}
-
-// terminalHeight returns the current number of lines of the terminal w. It is 0 if w is not a terminal.
-func terminalHeight(w io.Writer) int {
-	_, height := terminalSize(w)
-	return height
-}
-
+// terminalSize returns the current number of columns and lines of the terminal w. Both are 0 if w is no terminal.
 func terminalSize(w io.Writer) (width, height int) {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	fnctl := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		//nolint:forbidigo // stands in for main
-		env := cli.NewEnvironment(os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+		env := cli.Environment{Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 		code := cli.Run(ctx, env, cli.Arguments(os.Args))
 		stop()
 		os.Exit(code)

@@ -19,7 +19,7 @@ var clusterNames = []string{"namespace", "context", "kubeconfig"}
 type clusterFlags struct{ forward.Cluster }
 
 func (f *clusterFlags) register(flags *pflag.FlagSet, env Environment) {
-	flags.StringVarP(&f.Namespace, "namespace", "n", env.Namespace,
+	flags.StringVarP(&f.Namespace, "namespace", "n", env.lookUp("FNCTL_NAMESPACE"),
 		"namespace of the gateway, to reach it through the cluster's API server, with kubectl and its rights; by default "+
 			"FNCTL_NAMESPACE")
 	flags.StringVar(&f.Context, "context", "", "with --namespace: context of the kubeconfig")

@@ -28,9 +28,6 @@ otherwise by docker, podman or nerdctl (KPT_FN_RUNTIME). --exec asks a program o
 const docExamples = `  fnctl doc --image set-namespace:v0.4.5 --local
   fnctl doc --exec "go run ./my-function"`
 
-// containerRuntimes lists the container runtimes that kpt supports.
-var containerRuntimes = []string{"docker", "podman", "nerdctl"}
-
 type docCommand struct {
 	env            Environment
 	image, program string
@@ -63,11 +60,15 @@ func newDoc(env Environment) *cobra.Command {
 
 func (c *docCommand) check(flags *pflag.FlagSet) error {
 	c.program = strings.TrimSpace(c.program)
-	switch runtime := strings.ToLower(c.env.ContainerRuntime); {
+	c.gateway.containers = local.Dockers
+	if runtime := c.env.containerRuntime(); runtime != "" {
+		c.gateway.containers = []string{runtime}
+	}
+	switch {
 	case (c.image == "") == (c.program == ""):
 		return errors.New("needs --image or --exec")
-	case c.program == "" && !c.gateway.local && runtime != "" && !slices.Contains(containerRuntimes, runtime):
-		return fmt.Errorf("takes %s for KPT_FN_RUNTIME, got %q", strings.Join(containerRuntimes, ", "), runtime)
+	case c.program == "" && !c.gateway.local && !slices.Contains(local.Dockers, c.gateway.containers[0]):
+		return fmt.Errorf("takes %s for KPT_FN_RUNTIME, got %q", strings.Join(local.Dockers, ", "), c.gateway.containers[0])
 	}
 	return c.gateway.check(flags)
 }
@@ -76,16 +77,17 @@ func (c *docCommand) check(flags *pflag.FlagSet) error {
 var noInput = []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
 
 func (c *docCommand) run(ctx context.Context) (err error) {
-	evaluator, err := c.open(ctx)
+	if c.program != "" {
+		c.env.imageProgram = c.program + " --help"
+	}
+	evaluator, err := c.gateway.open(ctx, c.env, c.env.progress())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, evaluator.close()) }()
 	req := pipeline.Request{
-		Image: pipeline.Options{ImagePrefix: c.functions.prefix}.FullName(c.image), ResourceList: noInput,
-	}
-	if c.program != "" {
-		req.Exec = c.program + " --help"
+		Image: pipeline.Options{ImagePrefix: c.functions.prefix}.FullName(c.image), Exec: c.env.imageProgram,
+		ResourceList: noInput,
 	}
 	name := cmp.Or(req.Exec, req.Image)
 	req.Waiting = func(what string) { c.env.replaceLine(name + ": " + what) }
@@ -96,31 +98,12 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	if _, ok := errors.AsType[*client.FunctionError](err); ok {
 		call := pipeline.Call{Function: kptfile.Function{Image: req.Image, Exec: req.Exec}}
 		c.env.progress().Finished(call, pipeline.Outcome{Err: err})
-		return &codedError{exitCode(err), name + " failed instead of showing its help"}
+		return &codedError{exitCode(err), errors.New(name + " failed instead of showing its help")}
 	}
 	if err != nil {
 		return err
 	}
 	return c.show(ctx, name, resp)
-}
-
-// open returns an evaluator that calls the function with --help.
-func (c *docCommand) open(ctx context.Context) (*evaluator, error) {
-	if c.gateway.local && c.program == "" {
-		return c.gateway.open(ctx, c.env, c.env.progress())
-	}
-	e := &evaluator{
-		Evaluator: local.Evaluator{Environment: c.env.Environ, MaxOutputBytes: localMaxMessageBytes},
-		close:     func() error { return nil },
-	}
-	if c.program != "" {
-		return e, nil
-	}
-	names := containerRuntimes
-	if c.env.ContainerRuntime != "" {
-		names = []string{strings.ToLower(c.env.ContainerRuntime)}
-	}
-	return e, c.gateway.useContainers(e, c.env, names, c.env.progress())
 }
 
 // show prints the help that a function wrote to standard output. With --local, it accepts help on standard error
@@ -131,7 +114,7 @@ func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Respon
 		help = cmp.Or(help, string(resp.Log))
 	}
 	if _, err := resourcelist.Parse(ctx, resp.ResourceList); err == nil || strings.TrimSpace(help) == "" {
-		return &codedError{exitFunction, name + " has no help: it does not know --help"}
+		return &codedError{exitFunction, errors.New(name + " has no help: it does not know --help")}
 	}
 	c.env.outPrinter().Line("%s", ui.Printable(help))
 	return nil

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +17,12 @@ import (
 	"text/template"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/version"
@@ -50,26 +52,19 @@ const (
 	exitSignaled = 128
 )
 
-// containerExit is an error of 'fnctl docker run' with the exit code that docker would return. If its inner error
-// is nil, fnctl prints no message.
-type containerExit struct {
-	code int
-	error
-}
-
 // standIn is the advice to users if fnctl does not support their docker command line.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
 // notPossible converts an error about a docker command line to docker's exit code 125, with advice for the user.
 func notPossible(err error) error {
-	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
+	return &codedError{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
 }
 
 // Arguments returns the command line without the program's name. If a link named docker, podman or nerdctl started
 // the program, the command docker is inserted, so that fnctl replaces the container runtime.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
-	if slices.Contains(containerRuntimes, name) {
+	if slices.Contains(local.Dockers, name) {
 		return append([]string{"docker"}, commandLine[1:]...)
 	}
 	return commandLine[1:]
@@ -153,7 +148,7 @@ func linkRuntimes(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // other users may run programs
 		return err
 	}
-	for _, name := range containerRuntimes {
+	for _, name := range local.Dockers {
 		if runtime.GOOS == "windows" {
 			name += ".exe"
 		}
@@ -207,7 +202,9 @@ func newDockerRun(env Environment) *cobra.Command {
 }
 
 // local reports whether functions run on this machine, not at a gateway.
-func (c *dockerRun) local() bool { return c.env.Address == "" && c.env.Namespace == "" }
+func (c *dockerRun) local() bool {
+	return c.env.lookUp("FNCTL_ADDRESS")+c.env.lookUp("FNCTL_NAMESPACE") == ""
+}
 
 // check returns an error for arguments and options of 'docker run' that fnctl does not support.
 func (c *dockerRun) check(args []string) error {
@@ -250,25 +247,25 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 		return notPossible(err)
 	}
 	gateway := gatewayFlags{
-		address: c.env.Address, local: c.local(), offline: c.local() && c.pull == "never",
+		address: c.env.gatewayAddress(), local: c.local(), offline: c.local() && c.pull == "never",
 		maxMessageBytes: localMaxMessageBytes, environment: variables,
 	}
-	gateway.cluster.Namespace = c.env.Namespace
-	if gateway.address == "" {
-		gateway.address = DefaultAddress
-	}
+	gateway.cluster.Namespace = c.env.lookUp("FNCTL_NAMESPACE")
 	list, err := io.ReadAll(c.env.Stdin)
 	if err != nil {
-		return containerExit{exitNoContainer, fmt.Errorf("read standard input: %w", err)}
+		return &codedError{exitNoContainer, fmt.Errorf("read standard input: %w", err)}
 	}
 	evaluator, err := gateway.open(ctx, c.env, c.env.progress())
 	if err != nil {
-		return containerExit{exitNoContainer, err}
+		return &codedError{exitNoContainer, err}
 	}
 	defer func() { err = errors.Join(err, evaluator.close()) }()
 	resp, err := evaluator.Evaluate(ctx, pipeline.Request{Image: image, ResourceList: list})
+	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
+		return c.reportFailure(failed, resp.ResourceList)
+	}
 	if err != nil {
-		return c.reportFailure(err)
+		return &codedError{exitNoContainer, err}
 	}
 	_, logErr := c.env.Stderr.Write(resp.Log)
 	_, err = c.env.Stdout.Write(resp.ResourceList)
@@ -292,13 +289,9 @@ func (c *dockerRun) environment() ([]string, error) {
 	return variables, nil
 }
 
-// reportFailure writes the log of a failed function to standard error and its results to standard output. It
-// returns the error with the exit code that docker would return.
-func (c *dockerRun) reportFailure(err error) error {
-	failed, ok := errors.AsType[*client.FunctionError](err)
-	if !ok {
-		return containerExit{exitNoContainer, err}
-	}
+// reportFailure writes the log of a failed function to standard error and its output to standard output. A gateway
+// returns only the results of the output. reportFailure returns the error with docker's exit code.
+func (c *dockerRun) reportFailure(failed *client.FunctionError, output []byte) error {
 	var code int
 	switch failed.Failure.GetReason() {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
@@ -306,21 +299,24 @@ func (c *dockerRun) reportFailure(err error) error {
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
 		code = exitSignaled + signalNumber(failed.Failure.GetSignal())
 	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // reason of runners that send no details
-		return containerExit{exitFunction, errors.New(failed.Message)}
+		return &codedError{exitFunction, errors.New(failed.Message)}
 	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
-		return containerExit{exitNoProgram, errors.New(failed.Message)}
+		return &codedError{exitNoProgram, errors.New(failed.Message)}
 	default:
-		return containerExit{exitNoContainer, errors.New(failed.Message)}
+		return &codedError{exitNoContainer, errors.New(failed.Message)}
 	}
 	stderr := failed.Failure.GetStderr()
 	if c.network != "none" {
 		stderr += "\nthe gateway gives functions the network only if its FNR_FUNCTION_NETWORK names their repository"
 	}
 	fmt.Fprintln(c.env.Stderr, strings.TrimSuffix(stderr, "\n"))
-	if err := writeResults(c.env.Stdout, failed.Failure); err != nil {
-		return containerExit{exitNoContainer, err}
+	if results := failed.Failure.GetResults(); len(output) == 0 && len(results) > 0 {
+		output = encodeResults(results)
 	}
-	return containerExit{code: code}
+	if _, err := c.env.Stdout.Write(output); err != nil {
+		return &codedError{exitNoContainer, err}
+	}
+	return &codedError{code: code}
 }
 
 // signalNumber returns a signal's number from a description such as "killed". The default is SIGKILL's number.
@@ -333,40 +329,25 @@ func signalNumber(name string) int {
 	return int(syscall.SIGKILL)
 }
 
-// writeResults writes a failed function's results as a ResourceList. It omits items, because callers ignore them.
-func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
-	if len(failure.GetResults()) == 0 {
-		return nil
-	}
-	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": []string{},
-		"results": result.FromFailure(failure),
-	})
-	if err != nil {
-		return err
-	}
-	list, err := yaml.Parse(string(text))
-	if err != nil {
-		return err
-	}
-	items, err := list.Field("results").Value.Elements()
-	if err != nil {
-		return err
-	}
-	for i, item := range items { // restore the types of values
-		field := failure.GetResults()[i].GetField()
-		for name, value := range map[string]string{
-			"currentValue": field.GetCurrentValue(), "proposedValue": field.GetProposedValue(),
-		} {
-			if typed, err := yaml.Parse(value); err == nil && value != "" {
-				item.Field("field").Value.Field(name).Value.SetYNode(typed.YNode())
+// encodeResults returns a failed function's results as a ResourceList. It omits items, because callers ignore them.
+func encodeResults(results []*functionrunnerv1.Result) []byte {
+	list := map[string]any{"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": []any{}}
+	encoded := make([]any, 0, len(results))
+	for _, r := range results {
+		var fields map[string]any
+		data, _ := protojson.Marshal(r) // never fails for this message
+		_ = json.Unmarshal(data, &fields)
+		if field, ok := fields["field"].(map[string]any); ok {
+			for _, name := range []string{"currentValue", "proposedValue"} { // values in JSON
+				var value any
+				if text, ok := field[name].(string); ok && json.Unmarshal([]byte(text), &value) == nil {
+					field[name] = value
+				}
 			}
 		}
+		encoded = append(encoded, fields)
 	}
-	complete, err := list.String()
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, complete)
-	return err
+	list["results"] = encoded
+	data, _ := yaml.Marshal(list) // never fails for values from JSON
+	return data
 }

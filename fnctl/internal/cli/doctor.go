@@ -68,8 +68,8 @@ func newDoctor(env Environment) *cobra.Command {
 		Example: doctorExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != asJSON {
-				return usageError{cmd.CommandPath(), errors.New("takes json for --output")}
+			if err := checkChoice("--output", output, asJSON); err != nil {
+				return usageError{cmd.CommandPath(), err}
 			}
 			d := diagnosis{Version: version.String(), System: runtime.GOOS + "/" + runtime.GOARCH}
 			d.checkLocal(cmd.Context(), env)

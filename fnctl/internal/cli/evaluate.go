@@ -79,7 +79,11 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	if err != nil {
 		return nil, err
 	}
-	call.Config = cmp.Or(config, noConfig())
+	if call.Config = config; config == nil { // some functions read their configuration unconditionally
+		if call.Config, err = pipeline.ConfigMap(nil); err != nil {
+			return nil, err
+		}
+	}
 	output, step, err := renderer.Mutate(ctx, call, resources)
 	if ctx.Err() != nil && err != nil {
 		return nil, err

@@ -34,13 +34,20 @@ func (e usageError) Error() string {
 	return fmt.Sprintf("%v (see %s --help)", e.err, e.command)
 }
 
-// codedError is an error with its own exit code, such as exitChanges.
+// codedError is an error with its own exit code, such as exitChanges. If err is nil, fnctl prints no message.
 type codedError struct {
 	code int
-	text string
+	err  error
 }
 
-func (e *codedError) Error() string { return e.text }
+func (e *codedError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *codedError) Unwrap() error { return e.err }
 
 func exitCode(err error) int {
 	failed, _ := errors.AsType[*client.FunctionError](err)
@@ -49,10 +56,10 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
 	case coded != nil:
 		return coded.code
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
 	case failed != nil && failed.Failure.GetReason() == functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
 		return exitOther
 	case failed != nil || broken:
@@ -82,8 +89,12 @@ func summarizeError(err error) error {
 	return err
 }
 
-// errorLines returns the reason, the remedy and the trace id that fnctl prints for an error.
+// errorLines returns the reason, the remedy and the trace id that fnctl prints for an error. It returns nothing for
+// an error without a text.
 func errorLines(err error) []string {
+	if err == nil || err.Error() == "" {
+		return nil
+	}
 	err = summarizeError(err)
 	call, ok := errors.AsType[*client.CallError](err)
 	if !ok {

@@ -47,9 +47,9 @@ func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtr
 	return changes, err
 }
 
-// addAttribution marks resources of Config Connector as kpt does, unless [Environment].NoAttribution is set.
+// addAttribution marks resources of Config Connector as kpt does, unless KRM_DISABLE_ATTRIBUTION is set.
 func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
-	if c.env.NoAttribution {
+	if c.env.lookUp("KRM_DISABLE_ATTRIBUTION") != "" {
 		return nil
 	}
 	return attribution.Mark(resources)
@@ -86,7 +86,7 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 	if err := pkgtree.Apply(ctx, dir, changes); err != nil {
 		return errors.Join(failure, err)
 	}
-	reportHidden(c.env, createdPaths(changes))
+	reportHidden(c.env, changes)
 	written := "only the status of the Kptfile was written"
 	if tree.Root.Kptfile.SaveOnFailure {
 		written = fmt.Sprintf("what was rendered before was written (%s)", c.output.describeChanges(changes))

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -39,11 +41,19 @@ func oneTarget(what string) cobra.PositionalArgs {
 	}
 }
 
+// checkChoice returns an error unless the value of a flag is empty or one of the choices.
+func checkChoice(flag, value string, choices ...string) error {
+	if value == "" || slices.Contains(choices, value) {
+		return nil
+	}
+	return fmt.Errorf("takes %s for %s, got %q", strings.Join(choices, " or "), flag, value)
+}
+
 // functionFlags holds the flag --image-prefix, which several commands share.
 type functionFlags struct{ prefix string }
 
 func (f *functionFlags) register(flags *pflag.FlagSet, env Environment) {
-	flags.StringVar(&f.prefix, "image-prefix", env.ImagePrefix,
+	flags.StringVar(&f.prefix, "image-prefix", env.lookUp("KPT_IMAGE_PREFIX"),
 		"put this before images without a slash; by default KPT_IMAGE_PREFIX, or else the gateway's own")
 }
 

@@ -186,7 +186,11 @@ func (p pairs) Type() string   { return "KEY=VALUE" }
 // pairsConfig returns the function's configuration from key=value arguments, and the pairs as a map. The
 // configuration is a ConfigMap unless the first argument names another kind.
 func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
-	config, values := noConfig(), map[string]string{}
+	config, err := pipeline.ConfigMap(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	values := map[string]string{}
 	if !strings.Contains(args[0], "=") {
 		if err := config.PipeE(yaml.SetField("kind", yaml.NewScalarRNode(args[0]))); err != nil {
 			return nil, nil, err
@@ -194,7 +198,6 @@ func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 		args = args[1:]
 	}
 	data := config.Field("data").Value
-	data.YNode().Style &^= yaml.FlowStyle
 	for _, arg := range args {
 		key, value, ok := strings.Cut(arg, "=")
 		if !ok || key == "" {
@@ -206,12 +209,6 @@ func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 		values[key] = value
 	}
 	return config, values, nil
-}
-
-// noConfig returns the empty ConfigMap that kpt passes to a function without a configuration, because some
-// functions read their configuration unconditionally.
-func noConfig() *yaml.RNode {
-	return yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
 }
 
 // readConfig returns the configuration of a function from a file. If the file is inside the package in

@@ -45,11 +45,18 @@ type gatewayFlags struct {
 	environment []string
 	// help makes functions run with the argument --help, so that they show their help.
 	help bool
+	// containers lists container runtimes to run functions with, instead of a gateway. It is ignored with --local.
+	containers []string
+}
+
+// gatewayAddress returns the default of the flag --address.
+func (e Environment) gatewayAddress() string {
+	return cmp.Or(e.lookUp("FNCTL_ADDRESS"), DefaultAddress)
 }
 
 // registerAddress adds the flags that select the gateway, also for commands that run no function.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
-	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
+	flags.StringVar(&f.address, "address", env.gatewayAddress(),
 		"gateway as host:port, or as a URL of http or https; by default FNCTL_ADDRESS")
 	f.cluster.register(flags, env)
 }
@@ -112,7 +119,7 @@ func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 		f.cluster.forwardTo(&config)
 		return config, nil
 	}
-	if env.Address == "" && f.address == DefaultAddress {
+	if env.lookUp("FNCTL_ADDRESS") == "" && f.address == DefaultAddress {
 		config.Unreachable = noGateway
 	}
 	return config, f.cluster.checkUnused()
@@ -130,17 +137,23 @@ type evaluator struct {
 // open returns an evaluator that runs images at the gateway, or on this machine with --local. It always runs
 // programs (--exec) on this machine. Callers must close the evaluator.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
-	e := &evaluator{Evaluator: local.Evaluator{
-		Environment:    slices.Concat(env.Environ, f.environment),
-		MaxOutputBytes: f.maxMessage(localMaxMessageBytes),
-	}}
-	if env.ImageProgram != "" {
-		e.ImageProgram = env.ImageProgram
-		e.close = func() error { return nil }
+	e := &evaluator{
+		Evaluator: local.Evaluator{
+			ImageProgram:   env.imageProgram,
+			Environment:    slices.Concat(env.Environ, f.environment),
+			MaxOutputBytes: f.maxMessage(localMaxMessageBytes),
+		},
+		close: func() error { return nil },
+	}
+	if e.ImageProgram != "" {
 		return e, nil
 	}
-	if names := env.containerNames(runtime.GOOS); f.local && len(names) > 0 {
-		return e, f.useContainers(e, env, names, progress)
+	runtimes := f.containers
+	if f.local {
+		runtimes = env.containerNames(runtime.GOOS)
+	}
+	if len(runtimes) > 0 {
+		return e, f.useContainers(e, env, runtimes, progress)
 	}
 	gateway, images, err := f.connect(ctx, env, progress)
 	if err != nil {
@@ -204,7 +217,8 @@ func (f *gatewayFlags) addTraces(e *evaluator, gateway *client.Gateway, env Envi
 	traced, end := &traces{Evaluator: e.Images, gateway: gateway}, e.close
 	e.Images = traced
 	e.close = func() error {
-		traced.printSpans(env.errPrinter(), terminalWidth(env.Stderr))
+		width, _ := terminalSize(env.Stderr)
+		traced.printSpans(env.errPrinter(), width)
 		return end()
 	}
 }

@@ -15,7 +15,7 @@ func TestAdviceWithoutAnAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			flags := gatewayFlags{address: tc.flag}
-			got, err := flags.clientConfig(Environment{Address: tc.environment})
+			got, err := flags.clientConfig(Environment{Environ: []string{"FNCTL_ADDRESS=" + tc.environment}})
 			if err != nil || got.Unreachable != tc.want {
 				t.Errorf("advice %q, error %v, want %q: %s", got.Unreachable, err, tc.want, tc.reason)
 			}

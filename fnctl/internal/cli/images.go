@@ -36,8 +36,8 @@ func newImages(env Environment) *cobra.Command {
 		Example: imagesExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != asJSON {
-				return usageError{cmd.CommandPath(), fmt.Errorf("takes json for --output, got %q", output)}
+			if err := checkChoice("--output", output, asJSON); err != nil {
+				return usageError{cmd.CommandPath(), err}
 			}
 			return withImages(cmd.Context(), true, func(images runner.Images) error {
 				all, err := images.List()
@@ -126,7 +126,7 @@ func newImagesPrune(env Environment) *cobra.Command {
 					return err
 				}
 				removed, freed := removedImages(before, left)
-				env.errPrinter().Line("Removed %s, %s; %d left", count(removed, "image"), megabytes(freed), len(left))
+				env.errPrinter().Line("Removed %s, %s; %d left", ui.Count(removed, "image"), megabytes(freed), len(left))
 				return nil
 			})
 		},

@@ -21,22 +21,15 @@ func (e Environment) containerNames(system string) []string {
 	switch {
 	case system == "linux":
 		return nil
-	case e.ContainerRuntime != "":
-		return []string{strings.ToLower(e.ContainerRuntime)}
+	case e.containerRuntime() != "":
+		return []string{e.containerRuntime()}
 	default:
 		return local.ContainerRuntimes
 	}
 }
 
-// lookUp returns the value of an environment variable. It is empty if the variable is not set.
-func (e Environment) lookUp(name string) string {
-	for _, variable := range slices.Backward(e.Environ) {
-		if value, ok := strings.CutPrefix(variable, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
+// containerRuntime returns the container runtime that the user has chosen as in kpt. It is empty by default.
+func (e Environment) containerRuntime() string { return strings.ToLower(e.lookUp("KPT_FN_RUNTIME")) }
 
 // useContainers makes the evaluator e run images in containers, with the first installed runtime in names.
 func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []string, progress *ui.Progress) error {
@@ -56,7 +49,6 @@ func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []stri
 	containers.Help = f.help
 	containers.Network = env.checkNetwork
 	e.Images = containers
-	e.close = func() error { return nil }
 	if f.phases {
 		progress.Line("One container of %s for each function", containers.Program)
 	}

@@ -85,8 +85,9 @@ func TestMistakes(t *testing.T) {
 			}
 			var out bytes.Buffer
 			env := cli.Environment{
-				Address: address, Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: &out,
-				Environ: []string{"PATH=" + os.Getenv("PATH")}, //nolint:forbidigo // of the programs
+				Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: &out,
+				//nolint:forbidigo // of the programs
+				Environ: []string{"FNCTL_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")},
 			}
 			gotCode := strconv.Itoa(cli.Run(t.Context(), env, strings.Fields(command)[1:]))
 			got := traces.ReplaceAllString(times.ReplaceAllString(out.String(), "TIME"), "TRACE")

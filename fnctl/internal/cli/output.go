@@ -84,26 +84,16 @@ func (f *outputFlags) writeResources(ctx context.Context, env Environment, dir s
 		return err
 	}
 	env.errPrinter().Line("%s", f.describeChanges(changes))
-	reportHidden(env, createdPaths(changes))
+	reportHidden(env, changes)
 	return nil
-}
-
-func createdPaths(changes []pkgtree.Change) []string {
-	var paths []string
-	for _, c := range changes {
-		if c.Before == nil {
-			paths = append(paths, c.Path)
-		}
-	}
-	return paths
 }
 
 // reportHidden prints the path of each hidden file that functions created. Users would otherwise miss these files,
 // but editors, shells and CI systems run some of them.
-func reportHidden(env Environment, created []string) {
-	for _, path := range created {
-		if pkgtree.IsHiddenFile(path) {
-			env.errPrinter().Line("New hidden file: %s", ui.OneLine(path))
+func reportHidden(env Environment, changes []pkgtree.Change) {
+	for _, c := range changes {
+		if c.Before == nil && pkgtree.IsHiddenFile(c.Path) {
+			env.errPrinter().Line("New hidden file: %s", ui.OneLine(c.Path))
 		}
 	}
 }
@@ -130,7 +120,7 @@ func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.T
 	if err != nil {
 		return err
 	}
-	return createFiles(ctx, f.target, files)
+	return createFiles(ctx, f.target, pkgtree.Diff(nil, files))
 }
 
 func (f *outputFlags) describeChanges(changes []pkgtree.Change) string {

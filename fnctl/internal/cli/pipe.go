@@ -3,14 +3,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
@@ -41,11 +40,8 @@ func newSource(env Environment) *cobra.Command {
 		Example:           sourceExamples,
 		ValidArgsFunction: completePackages,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
-			if err := kpt.check(); err != nil {
+			if err := cmp.Or(kpt.check(), checkChoice("--output", output, toStdout, unwrap)); err != nil {
 				return usageError{cmd.CommandPath(), err}
-			}
-			if output != toStdout && output != unwrap {
-				return usageError{cmd.CommandPath(), fmt.Errorf("takes stdout or unwrap for --output, got %q", output)}
 			}
 			kpt.reportIgnored(env, cmd.Flags())
 			return writeSource(env.Stdout, dirs, output, configFile)
@@ -134,23 +130,20 @@ func writeSink(ctx context.Context, env Environment, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := createFiles(ctx, dir, files); err != nil {
+	created := pkgtree.Diff(nil, files)
+	if err := createFiles(ctx, dir, created); err != nil {
 		return err
 	}
-	env.errPrinter().Line("Files: %d created in %s", len(files), dir)
-	reportHidden(env, slices.Sorted(maps.Keys(files)))
+	env.errPrinter().Line("Files: %d created in %s", len(created), dir)
+	reportHidden(env, created)
 	return nil
 }
 
 // createFiles creates a directory and writes files to it.
-func createFiles(ctx context.Context, dir string, files map[string][]byte) error {
+func createFiles(ctx context.Context, dir string, created []pkgtree.Change) error {
 	//nolint:gosec // packages are for others to read, as far as the umask permits
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write package: %w", err)
-	}
-	created := make([]pkgtree.Change, 0, len(files))
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		created = append(created, pkgtree.Change{Path: path, After: files[path]})
 	}
 	return pkgtree.Apply(ctx, dir, created)
 }

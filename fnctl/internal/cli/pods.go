@@ -4,8 +4,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -59,10 +57,12 @@ func newPods(env Environment) *cobra.Command {
 		Short:   "Show function pods",
 		Long:    podsHelp,
 		Example: podsExamples,
+		Args:    oneTarget("a part of an image's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.prepare(args); err != nil {
+			if err := checkChoice("--output", c.output, asWide, asJSON); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
+			c.text = strings.Join(args, "")
 			return c.run(cmd.Context())
 		},
 	}
@@ -73,17 +73,6 @@ func newPods(env Environment) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asWide, asJSON},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-func (c *podsCommand) prepare(args []string) error {
-	switch {
-	case len(args) > 1:
-		return errors.New("takes one argument: a part of an image's name")
-	case c.output != "" && c.output != asJSON && c.output != asWide:
-		return fmt.Errorf("takes wide or json for --output, got %q", c.output)
-	}
-	c.text = strings.Join(args, "")
-	return nil
 }
 
 func (c *podsCommand) run(ctx context.Context) error {
@@ -154,7 +143,8 @@ func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) 
 }
 
 func (c *podsCommand) newTable() *pods.Table {
-	return &pods.Table{Wide: c.output == asWide, Width: terminalWidth(c.env.Stdout)}
+	width, _ := terminalSize(c.env.Stdout)
+	return &pods.Table{Wide: c.output == asWide, Width: width}
 }
 
 func (c *podsCommand) isSelected(k *podmanagerv1.PoolKey) bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
 const renderHelp = `Render runs the pipelines of a package and of the packages inside it, as
@@ -171,12 +172,12 @@ func (c *renderCommand) renderPackage(ctx context.Context, dir string, rep *repo
 	if failure != nil {
 		return c.writeFailure(ctx, dir, tree, rendering, failure)
 	}
-	progress.Line("Ran %s in %s", count(len(rendering.Steps()), "function"), count(plan.Packages(), "package"))
+	progress.Line("Ran %s in %s", ui.Count(len(rendering.Steps()), "function"), ui.Count(plan.Packages(), "package"))
 	if rep.Changes, err = c.writeResult(ctx, dir, tree, rendering); err != nil || len(rep.Changes) == 0 {
 		return err
 	}
-	return &codedError{exitChanges, fmt.Sprintf("%s would change: run 'fnctl render %s', and commit the result",
-		count(len(rep.Changes), "file"), dir)}
+	return &codedError{exitChanges, fmt.Errorf("%s would change: run 'fnctl render %s', and commit the result",
+		ui.Count(len(rep.Changes), "file"), dir)}
 }
 
 // readPlan reads a package and determines the functions to run, before any function runs.
@@ -187,12 +188,4 @@ func readPlan(dir string, options pipeline.Options) (*pkgtree.Tree, *pipeline.Pl
 	}
 	plan, err := pipeline.NewPlan(tree.Root, options)
 	return tree, plan, err
-}
-
-// count returns a number with a noun, such as "1 file" or "2 files".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

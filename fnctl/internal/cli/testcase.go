@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
@@ -192,12 +191,7 @@ func (c *testCase) compareOutcome(r testRun, update bool) error {
 	if err != nil {
 		return fmt.Errorf("%s/%s: %w", expectedDir, patchFile, err)
 	}
-	var unequal []pkgtree.Change
-	for _, change := range pkgtree.Diff(wanted, r.after) {
-		if !isEquivalent(change) {
-			unequal = append(unequal, change)
-		}
-	}
+	unequal := slices.DeleteFunc(pkgtree.Diff(wanted, r.after), pkgtree.Change.IsStyle)
 	if len(unequal) > 0 {
 		return &unexpectedFiles{unequal}
 	}
@@ -209,28 +203,6 @@ type unexpectedFiles struct{ changes []pkgtree.Change }
 
 func (u *unexpectedFiles) Error() string {
 	return "files differ from " + expectedDir + "/" + patchFile + " (-want +got)"
-}
-
-// isEquivalent reports whether a file has the expected resources. It ignores the status of Kptfiles.
-func isEquivalent(change pkgtree.Change) bool {
-	if change.Before == nil || change.After == nil {
-		return false
-	}
-	if filepath.Base(change.Path) == kptfile.FileName {
-		change.Before, change.After = withoutStatus(change.Before), withoutStatus(change.After)
-	}
-	return bytes.Equal(change.Before, change.After) || pkgtree.Equivalent(change.Before, change.After)
-}
-
-func withoutStatus(data []byte) []byte {
-	file, err := yaml.Parse(string(data))
-	if err != nil {
-		return data
-	}
-	if err := file.PipeE(yaml.FieldClearer{Name: "status"}); err != nil {
-		return data
-	}
-	return []byte(file.MustString())
 }
 
 // compareResults compares two contents of results.yaml by value. It ignores logs, which may contain times.

@@ -59,7 +59,7 @@ func newTest(env Environment) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&c.allowExec, "allow-exec", false, "permit functions that are programs of this machine")
 	flags.BoolVar(&c.update, "update", false, "write what comes of the tests to their directories .expected")
-	flags.StringVar(&c.env.ImageProgram, "exec", "", "run this program of your machine in place of all images")
+	flags.StringVar(&c.env.imageProgram, "exec", "", "run this program of your machine in place of all images")
 	c.gateway.register(flags, env)
 	c.functions.register(flags, env)
 	return cmd
@@ -102,9 +102,9 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 	}
 	n := counts[failedTest]
 	skipped := counts["skip"]
-	out.Line("%s: %d passed, %d failed, %d skipped", count(len(dirs), "test"), len(dirs)-n-skipped, n, skipped)
+	out.Line("%s: %d passed, %d failed, %d skipped", ui.Count(len(dirs), "test"), len(dirs)-n-skipped, n, skipped)
 	if n > 0 {
-		return &codedError{exitFunction, count(n, "test") + " failed"}
+		return &codedError{exitFunction, errors.New(ui.Count(n, "test") + " failed")}
 	}
 	return nil
 }

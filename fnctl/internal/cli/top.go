@@ -90,13 +90,10 @@ func newTop(env Environment) *cobra.Command {
 }
 
 func (c *topCommand) check() error {
-	switch {
-	case c.output != "" && c.output != asJSON:
-		return fmt.Errorf("takes json for --output, got %q", c.output)
-	case c.interval < minInterval:
+	if c.interval < minInterval {
 		return fmt.Errorf("takes %v or more for --interval, got %v", minInterval, c.interval)
 	}
-	return nil
+	return checkChoice("--output", c.output, asJSON)
 }
 
 func (c *topCommand) run(ctx context.Context) error {
@@ -149,7 +146,8 @@ func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen b
 		if problem != nil {
 			snapshot.Problems = append(slices.Clone(snapshot.Problems), problem.Error())
 		}
-		text := c.formatSnapshot(snapshot, terminalHeight(c.env.Stdout)-1)
+		_, height := terminalSize(c.env.Stdout)
+		text := c.formatSnapshot(snapshot, height-1)
 		fmt.Fprint(c.env.Stdout, toTop+strings.ReplaceAll(text, "\n", clearLine+"\n")+clearBelow)
 	case problem != nil:
 		c.env.errPrinter().Line("fnctl: %s", ui.OneLine(problem.Error()))
@@ -167,7 +165,8 @@ func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 			ui.JSON(&podmanagerv1.ListPoolsResponse{Pools: snapshot.Pools}, ""),
 			ui.JSON(&gatewayv1.ListEvaluationsResponse{Evaluations: snapshot.Failures}, ""), problemsJSON(snapshot.Problems))
 	}
-	return strings.Join(snapshot.Lines(terminalWidth(c.env.Stdout), height), "\n") + "\n"
+	width, _ := terminalSize(c.env.Stdout)
+	return strings.Join(snapshot.Lines(width, height), "\n") + "\n"
 }
 
 func problemsJSON(texts []string) string {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
@@ -22,8 +23,10 @@ type FunctionError struct {
 	Image string
 	// Message is the gateway's description of the failure.
 	Message string
-	// Failure contains the exit code, the log and the results. It is nil if the gateway sent no details.
+	// Failure contains the exit code and the log. It is nil if the gateway sent no details.
 	Failure *functionrunnerv1.FunctionFailure
+	// Results are the messages of the function about resources.
+	Results []result.Record
 }
 
 func (e *FunctionError) Error() string { return e.Message }
@@ -63,7 +66,9 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	failure := failureOf(cerr)
 	// Function runners that send no failure details report a failed function as an internal error.
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
-		return &FunctionError{Image: req.Image, Message: cerr.Message(), Failure: failure}
+		return &FunctionError{
+			Image: req.Image, Message: cerr.Message(), Failure: failure, Results: result.FromFailure(failure),
+		}
 	}
 	problem, advice := g.explainText(req, cerr)
 	call := &CallError{Problem: problem, Advice: advice, Lasting: lasting(cerr), Cause: err}

@@ -5,7 +5,6 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -40,5 +39,5 @@ func withTraceparent(ctx context.Context) context.Context {
 func randomHex(n int) string {
 	raw := make([]byte, n)
 	_, _ = rand.Read(raw) // never fails
-	return hex.EncodeToString(raw)
+	return fmt.Sprintf("%x", raw)
 }

@@ -4,7 +4,6 @@
 package explain
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
@@ -125,8 +123,7 @@ func changedFields(change pkgtree.Change) []field {
 
 // fieldsOf returns the scalar values of all resources in a file, by resource and field path.
 func fieldsOf(data []byte) map[field]string {
-	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
-	resources, err := reader.Read()
+	resources, err := pkgtree.Parse(data)
 	if err != nil {
 		return nil // the diff shows the change
 	}

@@ -3,6 +3,7 @@
 package kptfile
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -35,13 +36,12 @@ func (e *FieldError) Error() string {
 }
 
 func checkPipeline(file string, p Pipeline) error {
-	for i, f := range p.Mutators {
-		if err := checkFunction(file, fmt.Sprintf("pipeline.mutators[%d]", i), f); err != nil {
-			return err
-		}
-	}
-	for i, f := range p.Validators {
-		if err := checkFunction(file, fmt.Sprintf("pipeline.validators[%d]", i), f); err != nil {
+	return cmp.Or(checkFunctions(file, Mutators, p.Mutators), checkFunctions(file, Validators, p.Validators))
+}
+
+func checkFunctions(file, list string, functions []Function) error {
+	for i, f := range functions {
+		if err := checkFunction(file, fmt.Sprintf("pipeline.%s[%d]", list, i), f); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
@@ -20,8 +21,11 @@ import (
 // AppleContainer is Apple's container runtime. It starts a virtual machine for each container.
 const AppleContainer = "container"
 
+// Dockers are the container runtimes that kpt supports, with the same command line, in the order of preference.
+var Dockers = []string{"docker", "podman", "nerdctl"}
+
 // ContainerRuntimes are the supported container runtimes in the order of preference.
-var ContainerRuntimes = []string{"docker", "podman", "nerdctl", AppleContainer}
+var ContainerRuntimes = append(slices.Clip(Dockers), AppleContainer)
 
 // Containers evaluates images with a container runtime of this machine. Each evaluation runs in its own container.
 type Containers struct {

@@ -132,13 +132,13 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 		details.Reason = functionrunnerv1.FunctionFailure_REASON_SIGNALED
 		details.Signal = signal
 	}
+	failed := &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
 	if list, err := yaml.Parse(string(resp.ResourceList)); err == nil {
 		if field := list.Field("results"); field != nil {
-			records, _ := result.FromYAML(field.Value)
-			details.Results = result.ToProto(records)
+			failed.Results, _ = result.FromYAML(field.Value)
 		}
 	}
-	return &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
+	return failed
 }
 
 // limitedBuffer stores a program's output. It calls full, which stops the program, if the output exceeds the limit.

@@ -58,9 +58,10 @@ func configResources(pkg *pkgtree.Package, configPath string) []*yaml.RNode {
 	return found
 }
 
-// ConfigMap returns the ConfigMap that kpt creates from a function's field configMap in a Kptfile.
+// ConfigMap returns the ConfigMap that kpt creates from a function's field configMap in a Kptfile. It may be empty.
 func ConfigMap(data map[string]string) (*yaml.RNode, error) {
-	config := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\n")
+	config := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
+	config.Field("data").Value.YNode().Style = 0 // each entry on its own line
 	if err := config.LoadMapIntoConfigMapData(data); err != nil {
 		return nil, fmt.Errorf("make a ConfigMap of the function's configuration: %w", err)
 	}

@@ -41,32 +41,21 @@ func (c Call) isSelective() bool {
 }
 
 // Packages counts the packages of a plan.
-func (p *Plan) Packages() int {
-	n := 1
-	for _, sub := range p.Subpackages {
-		n += sub.Packages()
-	}
-	return n
-}
+func (p *Plan) Packages() int { return len(p.inDepth()) }
 
 // ImageTag is an image and its separate tag or version constraint, as in a Kptfile.
 type ImageTag struct{ Image, Tag string }
 
-// Images returns the distinct images of a plan's functions, in the order in which the functions run.
+// Images returns the distinct images of the functions of a plan and of all plans inside it.
 func (p *Plan) Images() []ImageTag {
 	var images []ImageTag
-	add := func(image ImageTag) {
-		if image.Image != "" && !slices.Contains(images, image) {
-			images = append(images, image)
+	for _, plan := range p.inDepth() {
+		for _, call := range slices.Concat(plan.Mutators, plan.Validators) {
+			image := ImageTag{call.Function.Image, call.Function.Tag}
+			if image.Image != "" && !slices.Contains(images, image) {
+				images = append(images, image)
+			}
 		}
-	}
-	for _, sub := range p.Subpackages {
-		for _, image := range sub.Images() {
-			add(image)
-		}
-	}
-	for _, call := range slices.Concat(p.Mutators, p.Validators) {
-		add(ImageTag{call.Function.Image, call.Function.Tag})
 	}
 	return images
 }

@@ -193,7 +193,6 @@ func findComments(file string, data []byte) []comment {
 
 // hasResource reports whether kyaml finds a resource in a document.
 func hasResource(document string) bool {
-	reader := kio.ByteReader{Reader: strings.NewReader(document), OmitReaderAnnotations: true, DisableUnwrapping: true}
-	resources, err := reader.Read()
+	resources, err := Parse([]byte(document))
 	return err != nil || len(resources) > 0
 }

@@ -36,10 +36,15 @@ func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error)
 	return resources, reader, nil
 }
 
+// Parse returns the resources of a file's content, without annotations that name the file.
+func Parse(data []byte) ([]*yaml.RNode, error) {
+	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
+	return reader.Read()
+}
+
 // ReadConfig returns the configuration of a function from a file, which must contain a single resource.
 func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
-	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
-	resources, err := reader.Read()
+	resources, err := Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", name, parseProblem(data))
 	}

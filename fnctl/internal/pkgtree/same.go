@@ -3,27 +3,34 @@
 package pkgtree
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// Equivalent reports whether two contents of a file have resources with the same values, order and comments.
-func Equivalent(before, after []byte) bool {
-	read := func(data []byte) ([]*yaml.RNode, error) {
-		return (&kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}).Read()
+// IsStyle reports whether a change leaves the resources of a file with the same values, order and comments. It
+// ignores the status of a Kptfile.
+func (c Change) IsStyle() bool {
+	if c.Before == nil || c.After == nil {
+		return false
 	}
-	old, err := read(before)
+	before, err := Parse(c.Before)
 	if err != nil {
 		return false
 	}
-	resources, err := read(after)
-	return err == nil && len(old) > 0 && sameResources(old, resources)
+	after, err := Parse(c.After)
+	if path.Base(c.Path) == kptfile.FileName {
+		for _, r := range slices.Concat(before, after) {
+			_ = r.PipeE(yaml.FieldClearer{Name: statusField})
+		}
+	}
+	return err == nil && len(before) > 0 && sameResources(before, after)
 }
 
 // sameResources reports whether two lists of resources are equivalent. It ignores annotations that name files.

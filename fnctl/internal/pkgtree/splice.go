@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"strings"
 
-	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
@@ -102,7 +101,6 @@ func lastComments(lines []string, comments string) int {
 
 // isStill verifies the result of spliceChanges. It reports whether data contains exactly the resources in want.
 func isStill(data []byte, want []*yaml.RNode) bool {
-	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
-	got, err := reader.Read()
+	got, err := Parse(data)
 	return err == nil && sameResources(got, want)
 }

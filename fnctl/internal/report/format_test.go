@@ -75,10 +75,9 @@ func TestJUnitNamesWhatFailed(t *testing.T) {
 	failed := &client.FunctionError{Image: "check:v1", Failure: &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 1,
 		Stderr: "\x1b[31mred\x1b[0m \x00 \x08 \ufffe & < ]]>",
-		Results: result.ToProto([]result.Record{
-			{Message: "looked at everything", Severity: "info"},
-			{Message: tooMany, Severity: "ERROR", ResourceRef: deployment, Field: replicas},
-		}),
+	}, Results: []result.Record{
+		{Message: "looked at everything", Severity: "info"},
+		{Message: tooMany, Severity: "ERROR", ResourceRef: deployment, Field: replicas},
 	}}
 	r := report.Report{Dir: ".", Tree: tree, Failure: failed, Rendering: &pipeline.Rendering{
 		Mutations: []pipeline.Step{

@@ -43,7 +43,7 @@ func newStep(taken pipeline.Step) step {
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		details := failed.Failure
 		s.Stderr = details.GetStderr()
-		s.Results = result.FromFailure(details)
+		s.Results = failed.Results
 		s.ExitCode = cmp.Or(int(details.GetExitCode()), 1)
 		if details.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED {
 			s.ExitCode = -1

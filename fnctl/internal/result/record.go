@@ -137,29 +137,6 @@ func clearStyle(node *yaml.Node) {
 	}
 }
 
-// ToProto converts results to the form in a gateway's error details. It is the inverse of [FromFailure].
-func ToProto(records []Record) []*functionrunnerv1.Result {
-	results := make([]*functionrunnerv1.Result, 0, len(records))
-	for _, r := range records {
-		message := &functionrunnerv1.Result{Message: r.Message, Severity: r.Severity, Tags: r.Tags}
-		if ref := r.ResourceRef; ref != nil {
-			message.ResourceRef = &functionrunnerv1.Result_ResourceRef{
-				ApiVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
-			}
-		}
-		if f := r.Field; f != nil {
-			message.Field = &functionrunnerv1.Result_Field{
-				Path: f.Path, CurrentValue: f.CurrentValue, ProposedValue: f.ProposedValue,
-			}
-		}
-		if f := r.File; f != nil {
-			message.File = &functionrunnerv1.Result_File{Path: f.Path, Index: int32(f.Index)} //nolint:gosec // small
-		}
-		results = append(results, message)
-	}
-	return results
-}
-
 // joinNonEmpty joins the non-empty parts.
 func joinNonEmpty(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), separator)

@@ -60,10 +60,7 @@ func packageTitle(pkg *pkgtree.Package) string {
 func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.nothing = resources == 0 && len(call.Function.Selectors)+len(call.Function.Exclude) > 0
 	p.running = OneLine(call.Function.FullTitle())
-	p.detail = fmt.Sprintf(" on %d resources", resources)
-	if resources == 1 {
-		p.detail = " on 1 resource"
-	}
+	p.detail = " on " + Count(resources, "resource")
 	p.waiting, p.elapsed = "", 0
 	if p.Live {
 		fmt.Fprint(p.out, p.runningLine(""))
@@ -173,7 +170,7 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 // showFailure shows the results, the log and the reason of a function's failure.
 func (p *Progress) showFailure(err *client.FunctionError) {
 	f := err.Failure
-	p.writeResults(result.FromFailure(f))
+	p.writeResults(err.Results)
 	if n := f.GetResultsOmitted(); n > 0 {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
@@ -184,7 +181,7 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
 	said := log != "" && strings.Contains(err.Message, log)
-	if (!said && !ended) || (len(f.GetResults()) == 0 && log == "") {
+	if (!said && !ended) || (len(err.Results) == 0 && log == "") {
 		p.writeBlock(strings.TrimSuffix(err.Message, " ()"), p.style.red)
 	}
 	p.writeBlock(failureReason(f), plain)

@@ -33,6 +33,14 @@ func (p *Printer) Line(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
+// Count returns a number with a noun, such as "1 file" or "2 files".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // Title writes an untrusted text as a bold line.
 func (p *Printer) Title(text string) { p.Line("%s", p.style.bold(OneLine(text))) }
 

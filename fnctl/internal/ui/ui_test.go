@@ -180,11 +180,7 @@ func TestFunctionsCannotAct(t *testing.T) {
 	p := &ui.Progress{Printer: ui.NewPrinter(&out, false)}
 	failed := &client.FunctionError{Image: "fn", Message: evil, Failure: &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: evil, Stderr: evil,
-		Results: []*functionrunnerv1.Result{{
-			Severity: evil, Message: evil,
-			Field: &functionrunnerv1.Result_Field{Path: evil},
-		}},
-	}}
+	}, Results: []result.Record{{Severity: evil, Message: evil, Field: &result.Field{Path: evil}}}}
 	results := []result.Record{{
 		Severity: evil, Message: evil, ResourceRef: &result.Reference{Kind: evil},
 		Field: &result.Field{Path: evil}, File: &result.File{Path: evil},
