@@ -24,14 +24,14 @@ tested=()
 for dir in "${dirs[@]}"; do
   [[ $dir =~ $PACKAGES ]] || continue
   (cd "$dir" && GOWORK=$OLDPWD/go.work go list . &>/dev/null) || continue
-  (cd "$dir" && GOWORK=$OLDPWD/go.work bash -c "$command -c -o '$bin/${dir//\//-}' .")
-  [[ ! -e $bin/${dir//\//-} ]] || tested+=("$dir")
+  (cd "$dir" && GOWORK=$OLDPWD/go.work bash -c "$command -c -o '$bin/${dir//\//-}.test' .")
+  [[ ! -e $bin/${dir//\//-}.test ]] || tested+=("$dir")
 done
 echo "${#tested[@]} packages, $rounds rounds"
 
 run() { # DIRECTORY ROUND
   local output="$evidence/round-$2-${1//\//-}.log"
-  cd "$1" && "$bin/${1//\//-}" -test.timeout 20m >"$output" 2>&1 && rm "$output" || true
+  cd "$1" && "$bin/${1//\//-}.test" -test.timeout 20m >"$output" 2>&1 && rm "$output" || true
 }
 export -f run
 for ((round = 1; round <= rounds; round++)); do
