@@ -16,7 +16,7 @@ import (
 // TestScreensOfDoc shows the help of an image on a terminal, where lines about the start are replaced.
 func TestScreensOfDoc(t *testing.T) {
 	registry := localrunnertest.Open(t)
-	registry.Push(t, "fn/help:v1", "help=stdout")
+	registry.Push(t, "fn/help:v1", "help=stdout", "replaced")
 	env := []string{
 		"FNR_INSECURE_REGISTRIES=" + registry.Host, "NO_COLOR=1", "PATH=" + os.Getenv("PATH"), //nolint:forbidigo // fnctl's
 		"FNR_SANDBOX_STORE=" + filepath.Join(localrunnertest.SharedDir(t), "images"),

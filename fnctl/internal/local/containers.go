@@ -4,11 +4,11 @@ package local
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -46,19 +46,20 @@ type Containers struct {
 
 // FindContainers returns the first container runtime in names that is installed on this machine.
 func FindContainers(names ...string) (*Containers, error) {
-	own, _ := os.Executable()
-	own, _ = filepath.EvalSymlinks(own)
 	for _, name := range names {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			continue
+		if program, err := exec.LookPath(name); err == nil && !isOwn(program) {
+			return &Containers{Runtime: name, Program: program}, nil
 		}
-		if target, err := filepath.EvalSymlinks(path); err == nil && target == own {
-			continue // the program is a link to fnctl itself
-		}
-		return &Containers{Runtime: name, Program: path}, nil
 	}
 	return nil, fmt.Errorf("functions cannot run on this machine: install %s", strings.Join(names, ", "))
+}
+
+// isOwn reports whether a program is a link to fnctl or a copy of any version of it. In docker's place, fnctl would
+// otherwise call itself endlessly.
+func isOwn(program string) bool {
+	own, ok := debug.ReadBuildInfo()
+	info, err := buildinfo.ReadFile(program)
+	return ok && err == nil && info.Path == own.Path
 }
 
 // exitNotRun is the exit code of a container runtime that could not start the container. The codes 126 and 127 mean

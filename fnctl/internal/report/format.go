@@ -122,8 +122,8 @@ func (r *Report) functions() []function {
 				Seconds: taken.Outcome.Elapsed.Seconds(), Problem: s.ExecutionError, Log: s.Stderr,
 				title: cmp.Or(s.Name, kptfile.ShortName(s.Image), s.Exec),
 			}
-			if f.suite = f.Package; f.suite == "." {
-				f.suite = cmp.Or(pkg.Kptfile.Name, f.Package)
+			if f.suite = f.Package; path.Clean(filepath.ToSlash(r.Dir)) == "." {
+				f.suite = path.Join(r.Tree.Root.Kptfile.Name, pkg.Path)
 			}
 			f.kptfile = path.Join(f.Package, kptfile.FileName)
 			field := fmt.Sprintf("pipeline.%s[%d]", list, seen[pkg])

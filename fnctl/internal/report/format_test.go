@@ -130,6 +130,38 @@ red   \ufffd & < ]]>`
 	}
 }
 
+// TestJUnitSeparatesPackages reports a package and a package inside it whose directory has the name of the first.
+func TestJUnitSeparatesPackages(t *testing.T) {
+	kptfileOf := func(name string) string {
+		return "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: " + name + "\n"
+	}
+	archive := "-- Kptfile --\n" + kptfileOf("shop") + "-- shop/Kptfile --\n" + kptfileOf("other")
+	dir := t.TempDir()
+	if err := txtar.Write(txtar.Parse([]byte(archive)), dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	tree, err := pkgtree.Read(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(pkg *pkgtree.Package) pipeline.Step {
+		return pipeline.Step{Call: pipeline.Call{Package: pkg, Function: kptfile.Function{Image: "check:v1"}}}
+	}
+	var out strings.Builder
+	r := report.Report{Dir: ".", Tree: tree, Rendering: &pipeline.Rendering{
+		Mutations: []pipeline.Step{step(tree.Root.Subpackages[0]), step(tree.Root)},
+	}}
+	if err := r.Write(&out, "junit"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<testcase classname="shop/shop" name="check:v1"`, `<testcase classname="shop" name="check:v1"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in\n%s", want, out.String())
+		}
+	}
+}
+
 // TestJUnitReportsPackagesThatCannotBeRead has a single failure, without a package.
 func TestJUnitReportsPackagesThatCannotBeRead(t *testing.T) {
 	var out strings.Builder

@@ -106,7 +106,7 @@ func (r *Runner) Close() error {
 }
 
 // extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image. If
-// [Config.Help] is true, it also adds --help to the image's command.
+// [Config.Help] is true, the argument --help replaces the image's Cmd, as with docker run.
 type extendedImages struct {
 	*Images
 	cfg Config
@@ -122,8 +122,8 @@ func (e extendedImages) ResolveImage(
 	}
 	resolved = proto.CloneOf(resolved) // the resolver caches it
 	resolved.Env = append(resolved.Env, e.cfg.Environment...)
-	if e.cfg.Help && len(resolved.GetCommand()) > 0 {
-		resolved.Command = append(resolved.Command, "--help")
+	if e.cfg.Help {
+		resolved.Command = append(resolved.GetEntrypoint(), "--help")
 	}
 	return resolved, nil
 }

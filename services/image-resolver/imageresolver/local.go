@@ -64,7 +64,7 @@ func (l *Local) ResolveImage(
 	repository, tag := splitReference(resolved.GetReference())
 	l.noteName(ctx, imagestore.Name{
 		Repository: repository, Tag: tag, Digest: resolved.GetDigest(), IndexDigest: resolved.GetIndexDigest(),
-		Command: resolved.GetCommand(), Env: resolved.GetEnv(),
+		Command: resolved.GetCommand(), Entrypoint: resolved.GetEntrypoint(), Env: resolved.GetEnv(),
 		WorkingDir: resolved.GetWorkingDir(), User: resolved.GetUser(),
 	})
 	return resolved, nil
@@ -170,7 +170,8 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 	}
 	return &imageresolverv1.ResolveImageResponse{
 		Reference: reference, Digest: found.Digest, IndexDigest: found.IndexDigest,
-		Command: found.Command, Env: found.Env, WorkingDir: found.WorkingDir, User: found.User,
+		Command: found.Command, Entrypoint: found.Entrypoint, Env: found.Env, WorkingDir: found.WorkingDir,
+		User: found.User,
 	}, nil
 }
 

@@ -81,8 +81,9 @@ func (r *Registry) Authority() []byte {
 }
 
 // Push pushes an image of the test function. at is the image's repository and tag, such as "fn:v1". behaviour is
-// the argument that selects the test function's behaviour.
-func (r *Registry) Push(t testing.TB, at, behaviour string) {
+// the argument that selects the test function's behaviour. It is the image's Cmd, or, if cmd is given, a part of the
+// image's Entrypoint.
+func (r *Registry) Push(t testing.TB, at, behaviour string, cmd ...string) {
 	t.Helper()
 	var options []name.Option
 	if r.server.Certificate() == nil {
@@ -95,13 +96,13 @@ func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	client := r.server.Client()
 	defer client.CloseIdleConnections()
 	with := []remote.Option{remote.WithTransport(client.Transport), remote.WithAuth(r.auth)}
-	if err := remote.Write(ref, image(t, behaviour), with...); err != nil {
+	if err := remote.Write(ref, image(t, behaviour, cmd), with...); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // image returns a container image with the test function, similar to the images that the build tool ko creates.
-func image(t testing.TB, behaviour string) v1.Image {
+func image(t testing.TB, behaviour string, cmd []string) v1.Image {
 	t.Helper()
 	content := layer(t)
 	files, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
@@ -122,6 +123,10 @@ func image(t testing.TB, behaviour string) v1.Image {
 	file.OS, file.Architecture = "linux", "amd64"
 	file.Config = v1.Config{
 		Entrypoint: []string{"fn"}, Cmd: []string{behaviour}, Env: []string{"PATH=/bin:/ko-app"}, WorkingDir: "/srv",
+	}
+	if len(cmd) > 0 {
+		file.Config.Entrypoint = []string{"fn", behaviour}
+		file.Config.Cmd = cmd
 	}
 	if img, err = mutate.ConfigFile(img, file); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ type Name struct {
 	Digest      string   `json:"digest"`
 	IndexDigest string   `json:"indexDigest,omitempty"`
 	Command     []string `json:"command,omitempty"`
+	Entrypoint  []string `json:"entrypoint,omitempty"`
 	Env         []string `json:"env,omitempty"`
 	WorkingDir  string   `json:"workingDir,omitempty"`
 	User        string   `json:"user,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +69,7 @@ func echo(string) int {
 }
 
 func help(stream string) int {
-	if os.Args[len(os.Args)-1] != "--help" {
+	if !slices.Equal(os.Args[2:], []string{"--help"}) {
 		return echo("")
 	}
 	writeText(map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr}[stream], "Usage: the help of testfn\n")
