@@ -8,12 +8,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // Confiner starts processes that can reach only the files, processes and addresses that its Config permits. A nil
@@ -106,53 +103,69 @@ func (c *Confiner) Close() {
 	c.temp.close()
 }
 
-// Start calls the function start on a confined thread, so that the new process inherits the restrictions. If the
-// process gets no temporary directory, the returned directory is nil. Otherwise the environment passed to start
-// contains TMPDIR, and the caller must remove the directory after the process has exited.
-func (c *Confiner) Start(
-	fn Function, env []string, start func(env []string) (*os.Process, error),
-) (*os.Process, *TempDir, error) {
+// Setup contains the environment and the restrictions of a process that is about to start.
+type Setup struct {
+	// Env is the environment of the process. It contains TMPDIR if Temp is not nil.
+	Env []string
+	// Temp is the temporary directory of the process, or nil if there is none. The caller must remove it after the
+	// process has exited, or if the start fails.
+	Temp *TempDir
+
+	confiner *Confiner // nil restricts nothing
+	network  bool
+	rules    ruleset
+}
+
+// Prepare creates the restrictions for a process of fn with the environment env. Callers must close them after the
+// start of the process.
+func (c *Confiner) Prepare(fn Function, env []string) (*Setup, error) {
 	if c == nil {
-		p, err := start(env)
-		return p, nil, err
+		return &Setup{Env: env, rules: noRules}, nil
 	}
 	temp, err := c.temp.makeDir()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	rules, err := c.newRules(fn, temp)
-	defer rules.close()
-	env = temp.withTempDir(env)
 	if fn.Shared {
 		temp.countShared(c.shared)
 	}
-	var p *os.Process
-	if err == nil {
-		osthread.Own(func() {
-			if err = c.restrictThread(fn, rules); err == nil {
-				p, err = start(env)
-			}
-		})
-	}
+	rules, err := c.newRules(fn, temp)
 	if err != nil {
-		return nil, nil, errors.Join(err, temp.Remove())
+		rules.close()
+		return nil, errors.Join(err, temp.Remove())
 	}
-	c.limitProcess(p.Pid)
-	return p, temp, nil
+	return &Setup{Env: temp.withTempDir(env), Temp: temp, confiner: c, network: fn.Network, rules: rules}, nil
 }
 
-// restrictThread confines the calling thread and the processes forked from it.
-func (c *Confiner) restrictThread(fn Function, rules ruleset) error {
+// Restricts reports whether the process has restrictions. It must then be started on a thread that confines itself.
+func (c *Setup) Restricts() bool { return c.confiner != nil }
+
+// Close frees the resources that only the start of the process needs.
+func (c *Setup) Close() { c.rules.close() }
+
+// LimitProcess sets the resource limits of the started process. It ignores errors, because the process may have
+// exited.
+func (c *Setup) LimitProcess(pid int) {
+	if c.Restricts() {
+		_ = Limits{FileBytes: c.confiner.cfg.MaxTempBytes}.Set(pid, 0, 0)
+	}
+}
+
+// RestrictThread confines the calling thread and the processes that it starts. The restrictions cannot be undone.
+func (c *Setup) RestrictThread() error {
+	if !c.Restricts() {
+		return nil
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep a function from gaining privileges: %w", err)
 	}
 	if err := dropCapabilities(); err != nil {
 		return fmt.Errorf("take the capabilities from a function: %w", err)
 	}
-	if err := rules.enforceRules(); err != nil {
+	if err := c.rules.enforceRules(); err != nil {
 		return fmt.Errorf("put a function into a Landlock domain: %w", err)
 	}
-	if err := c.filters[fn.Network].loadFilter(); err != nil {
+	if err := c.confiner.filters[c.network].loadFilter(); err != nil {
 		return fmt.Errorf("put a function under a seccomp filter: %w", err)
 	}
 	return nil

@@ -6,7 +6,6 @@ package confine
 
 import (
 	"errors"
-	"os"
 	"runtime"
 )
 
@@ -28,13 +27,26 @@ func (c *Confiner) Close() {}
 // EmptyShared does nothing.
 func (c *Confiner) EmptyShared() {}
 
-// Start calls the function start with env, without restrictions. The returned temporary directory is always nil.
-func (c *Confiner) Start(_ Function, env []string,
-	start func(env []string) (*os.Process, error),
-) (*os.Process, *TempDir, error) {
-	p, err := start(env)
-	return p, nil, err
+// Setup contains the environment of a process that is about to start. Temp is always nil.
+type Setup struct {
+	Env  []string
+	Temp *TempDir
 }
+
+// Prepare returns a Setup with env, without restrictions.
+func (c *Confiner) Prepare(_ Function, env []string) (*Setup, error) { return &Setup{Env: env}, nil }
+
+// Restricts returns false.
+func (c *Setup) Restricts() bool { return false }
+
+// RestrictThread does nothing.
+func (c *Setup) RestrictThread() error { return nil }
+
+// LimitProcess does nothing.
+func (c *Setup) LimitProcess(int) {}
+
+// Close does nothing.
+func (c *Setup) Close() {}
 
 // Set fails, because resource limits are set only on Linux.
 func (Limits) Set(int, uint32, uint32) error { return errors.ErrUnsupported }

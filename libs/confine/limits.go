@@ -14,10 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitProcess sets the resource limits of a function's process. It ignores errors, because the process may have
-// exited.
-func (c *Confiner) limitProcess(pid int) { _ = Limits{FileBytes: c.cfg.MaxTempBytes}.Set(pid, 0, 0) }
-
 // Set sets the resource limits of a process that runs as the given user and group. User zero means this program's
 // user. Set never raises a limit. It also makes the kernel kill this process before others when memory runs out.
 func (l Limits) Set(pid int, user, group uint32) (err error) {

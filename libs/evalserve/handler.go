@@ -80,33 +80,32 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 	// Connect must not compress messages, because type response inserts the list into the message that Connect writes.
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
 	path, next := evaluatorconnect.NewFunctionEvaluatorHandler(cfg.Service, options...)
-	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context()
-		from := source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)}
-		c := &call{
-			reservation: &Reservation{budget: cfg.Budget, from: from}, proto: isProto(r.Header.Get("Content-Type")),
-		}
-		defer c.reservation.release()
-		body := &body{ReadCloser: r.Body, call: c, max: cfg.MaxMessageBytes}
-		body.receiveRequest(r)
-		r = r.WithContext(context.WithValue(ctx, callKey{}, c))
-		r.Body = body
-		next.ServeHTTP(&response{ResponseWriter: w, call: c}, r)
-		if body.rejected != nil && cfg.Rejected != nil {
-			cfg.Rejected(ctx, body.rejected)
-		}
-	})
+	return path, &receiver{cfg: cfg, connect: next}
 }
 
-// wordEarlyDeadline names the function in the error of a request whose deadline passed before its evaluation began.
-// The error of the Connect library says only "context deadline exceeded".
-func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
-	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
-	given, ok := errors.AsType[*connect.Error](err)
-	if !isRequest || !ok || ctx.Err() == nil || given.Message() != ctx.Err().Error() {
-		return err
+// receiver is the HTTP handler of an evaluator service. It reads a request within the memory budget, and passes it
+// to Connect's handler.
+type receiver struct {
+	cfg     Config
+	connect http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx := r.Context()
+	from := source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)}
+	c := &call{
+		reservation: &Reservation{budget: h.cfg.Budget, from: from}, proto: isProto(r.Header.Get("Content-Type")),
 	}
-	return rpcfault.ToConnect(function.Interrupted(ctx.Err(), msg.GetImage(), 0, "before it began"))
+	defer c.reservation.release()
+	body := &body{ReadCloser: r.Body, call: c, max: h.cfg.MaxMessageBytes}
+	body.receiveRequest(r)
+	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
+	r.Body = body
+	h.connect.ServeHTTP(&response{ResponseWriter: w, call: c}, r)
+	if body.rejected != nil && h.cfg.Rejected != nil {
+		h.cfg.Rejected(ctx, body.rejected)
+	}
 }
 
 // exchangeLists returns an interceptor for the resource lists that bypass Connect. It adds the list to a request
@@ -133,4 +132,15 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			return resp, nil
 		}
 	}
+}
+
+// wordEarlyDeadline names the function in the error of a request whose deadline passed before its evaluation began.
+// The error of the Connect library says only "context deadline exceeded".
+func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
+	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
+	given, ok := errors.AsType[*connect.Error](err)
+	if !isRequest || !ok || ctx.Err() == nil || given.Message() != ctx.Err().Error() {
+		return err
+	}
+	return rpcfault.ToConnect(function.Interrupted(ctx.Err(), msg.GetImage(), 0, "before it began"))
 }

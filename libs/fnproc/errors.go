@@ -70,23 +70,19 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// startError returns the error for cmd, which the system could not start because of err. It adds the probable
-// cause, because the system returns the same error for different mistakes.
-func startError(cmd Command, err error) error {
+// startError returns the error for cmd with the launcher l, which the system could not start because of err. It
+// adds the probable cause, because the system returns the same error for different mistakes.
+func startError(cmd Command, l *Launch, err error) error {
 	if isExhausted(err) {
 		return exhaustedError(cmd.Path, err)
 	}
-	l := cmd.Launch
-	if l != nil && l.Direct {
-		l = nil
-	}
 	switch {
-	case l != nil && errors.Is(err, syscall.E2BIG):
-		return &StartError{Path: l.Name, Err: err, Hint: tooLong}
-	case l != nil: // the launcher was not started
-		return fault.New(fault.Unavailable, "%w", &LaunchError{Words: err.Error(), Advice: l.Advice})
-	default:
+	case l.Direct:
 		return &StartError{Path: cmd.Path, Err: err, Hint: guessCause(cmd, err)}
+	case errors.Is(err, syscall.E2BIG):
+		return &StartError{Path: l.Name, Err: err, Hint: tooLong}
+	default: // the launcher was not started
+		return fault.New(fault.Unavailable, "%w", &LaunchError{Words: err.Error(), Advice: l.Advice})
 	}
 }
 
@@ -209,7 +205,7 @@ func matchesMessage(line, message string) bool {
 // failureText returns the log of a sandbox launcher that failed before it started the function. Each line then
 // begins with or continues a known message of the launcher. A started function would log other lines.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
-	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
+	if l.Direct || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false
 	}
 	words = strings.TrimSpace(string(out.Log))

@@ -74,9 +74,6 @@ func (c Command) keyParts() []string {
 // reading side of the pipe. Arguments is the writing side, or nil if there are no arguments. The caller must close
 // all of them, even after an error.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
-	if l == nil {
-		return nil, nil, nil
-	}
 	for _, path := range l.Files {
 		file, err := os.Open(path)
 		if err != nil {
@@ -94,7 +91,7 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 // sendArguments sets the resource limits of the sandbox launcher, and then writes the arguments to pipe and closes
 // it. If the process has already exited, it returns no error.
 func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGroup) error {
-	if l != nil && l.Limits != nil {
+	if l.Limits != nil {
 		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
 			_ = pipe.Close()
 			return err
@@ -114,16 +111,9 @@ func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGrou
 	return nil
 }
 
-func (l *Launch) launchStarter() *Starter {
-	if l == nil {
-		return nil
-	}
-	return l.Starter
-}
-
 // userCredential returns the user and group of the sandbox launcher. It returns nil if they are the runner's own.
 func (l *Launch) userCredential() *syscall.Credential {
-	if l == nil || l.User == 0 {
+	if l.User == 0 {
 		return nil
 	}
 	return &syscall.Credential{Uid: l.User, Gid: l.Group}
@@ -132,7 +122,7 @@ func (l *Launch) userCredential() *syscall.Credential {
 // chownPipes changes the owner of the pipes to the launcher's user, because functions may open the pipes again as
 // /dev/stdin or in /proc/self/fd.
 func (l *Launch) chownPipes(pipes []*os.File) error {
-	if l == nil || l.User == 0 {
+	if l.User == 0 {
 		return nil
 	}
 	for _, pipe := range pipes {
@@ -150,7 +140,7 @@ const signaled = 128
 // translateExit replaces the exit code of a sandbox launcher by the signal that killed the function, if the code
 // stands for a signal.
 func (l *Launch) translateExit(out *Outcome) {
-	if l == nil || l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
+	if l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
 	}
 	out.Signal = syscall.Signal(out.ExitCode - signaled)
@@ -192,15 +182,7 @@ func (s *Starter) Close() {
 	s.ended.Wait()
 }
 
-// startFunction starts the program of a command on the starter's thread. A nil Starter starts it on the calling thread.
-func (s *Starter) startFunction(cmd Command, attr *os.ProcAttr) (p *os.Process, err error) {
-	if s == nil {
-		return functions.startProgram(cmd, attr)
-	}
-	closed := s.runOnThread(func() { p, err = functions.startProgram(cmd, attr) })
-	return p, errors.Join(closed, err)
-}
-
+// runOnThread calls start on the Starter's thread. It returns an error if the Starter is closed.
 func (s *Starter) runOnThread(start func()) error {
 	done := make(chan struct{})
 	select {

@@ -3,6 +3,7 @@
 package fnproc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -16,14 +17,16 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/descriptors"
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // process is a started function, with our ends of its pipes. Goroutines collect its output from the start on.
 type process struct {
 	*os.Process
 	cmd                   Command
+	launcher              *Launch // of cmd; direct if there is none
 	reaper                *Reaper
-	confiner              *confine.Confiner
+	confiner              *confine.Confiner // nil for launchers, which are not confined
 	watch                 *Watch
 	temp                  *confine.TempDir // nil if there is none
 	tempWatch             tempWatch
@@ -46,36 +49,35 @@ type process struct {
 	exhausted resource
 }
 
+// direct is the Launch of commands that have none.
+var direct = &Launch{Direct: true}
+
 func (r *Runner) newProcess(cmd Command) *process {
-	return &process{
-		cmd: cmd, reaper: r.cfg.Reaper, confiner: r.cfg.Confiner, watch: r.cfg.Watch,
+	p := &process{
+		cmd: cmd, launcher: cmp.Or(cmd.Launch, direct), reaper: r.cfg.Reaper, watch: r.cfg.Watch,
 		exited: make(chan struct{}),
 	}
+	if p.launcher.Direct {
+		p.confiner = r.cfg.Confiner
+	}
+	return p
 }
 
-// start starts the process as the leader of a new session, and expects size bytes of output. If it returns no
-// error, callers must call finish, which frees the resources of the process. A process group would be cheaper,
-// because Linux creates a scheduling group for each session, but a function could move to the process group of this
-// program.
+// start starts the process, and expects size bytes of output. If it returns no error, callers must call finish,
+// which frees the resources of the process.
 func (p *process) start(size int) error {
-	pidfd := -1 // not changed by a kernel without pidfds
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err == nil {
-		p.Process, p.temp, err = p.confiner.Start(p.confined(), p.cmd.Env, func(env []string) (*os.Process, error) {
-			return p.cmd.Launch.launchStarter().startFunction(p.cmd, &os.ProcAttr{
-				Dir: p.cmd.Dir, Files: theirs, Sys: attributes(p.cmd.Launch, &pidfd),
-				Env: append([]string{}, env...), // nil would mean our own environment
-			})
-		})
+		err = p.launch(theirs)
 	}
-	p.handle = newHandle(pidfd)
 	if err == nil {
 		err = p.sendArguments()
 	}
 	if err != nil {
 		p.closePipes()
-		return startError(p.cmd, err)
+		_ = p.temp.Remove() // retried with a later directory
+		return startError(p.cmd, p.launcher, err)
 	}
 	if !p.spare.inUse() {
 		p.spare.input = theirs[0]
@@ -93,24 +95,6 @@ func (p *process) start(size int) error {
 	return nil
 }
 
-// confined returns the command's program and permissions in the form that the Confiner needs.
-func (p *process) confined() confine.Function {
-	c := p.cmd
-	return confine.Function{Path: c.Path, Dir: c.Dir, Readable: c.Readable, Network: c.Network, Shared: c.Shared}
-}
-
-// sendArguments writes the arguments of the function to the pipe from which its sandbox launcher reads them. If
-// that fails, it kills the launcher.
-func (p *process) sendArguments() error {
-	err := p.cmd.Launch.sendArguments(p.Pid, p.arguments, &p.background)
-	if err != nil {
-		p.kill(err)
-		_, _ = p.reap()
-		p.temp.RemoveLater()
-	}
-	return err
-}
-
 // openPipes creates the pipes of the process. It returns the files that the function inherits, in the order of
 // their descriptors, beginning with stdin. The caller must close them even after an error.
 func (p *process) openPipes() (theirs []*os.File, err error) {
@@ -124,10 +108,10 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 	if p.stderr, theirs[2], err = os.Pipe(); err != nil {
 		return theirs, err
 	}
-	if err := p.cmd.Launch.chownPipes(theirs); err != nil {
+	if err := p.launcher.chownPipes(theirs); err != nil {
 		return theirs, err
 	}
-	inherited, arguments, err := p.cmd.Launch.openFiles()
+	inherited, arguments, err := p.launcher.openFiles()
 	p.arguments = arguments
 	return append(theirs, inherited...), err
 }
@@ -141,6 +125,82 @@ func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
 	}
+}
+
+// launch starts the program of the process, which inherits files, as the leader of a new session. A process group
+// would be cheaper, because Linux creates a scheduling group for each session, but a function could move to the
+// process group of this program. A launcher of sandboxes starts on the thread of its Starter, and a confined
+// function on a new thread that confines itself.
+func (p *process) launch(files []*os.File) error {
+	setup, err := p.confiner.Prepare(p.permissions(), p.cmd.Env)
+	if err != nil {
+		return err
+	}
+	defer setup.Close()
+	p.temp = setup.Temp
+	pidfd := -1 // not changed by a kernel without pidfds
+	attr := &os.ProcAttr{
+		Dir: p.cmd.Dir, Files: files, Sys: attributes(p.launcher, &pidfd),
+		Env: append([]string{}, setup.Env...), // nil would mean our own environment
+	}
+	start := programStart{process: p, setup: setup, attr: attr}
+	switch {
+	case p.launcher.Starter != nil:
+		if err := p.launcher.Starter.runOnThread(start.run); err != nil {
+			return err
+		}
+	case setup.Restricts():
+		osthread.Own(start.run)
+	default:
+		start.run()
+	}
+	p.handle = newHandle(pidfd)
+	if start.err == nil {
+		setup.LimitProcess(p.Pid)
+	}
+	return start.err
+}
+
+// permissions returns the command's program and permissions in the form that the Confiner needs.
+func (p *process) permissions() confine.Function {
+	c := p.cmd
+	return confine.Function{Path: c.Path, Dir: c.Dir, Readable: c.Readable, Network: c.Network, Shared: c.Shared}
+}
+
+// programStart starts the program of a process on the thread that calls run.
+type programStart struct {
+	process *process
+	setup   *confine.Setup
+	attr    *os.ProcAttr
+	err     error
+}
+
+// run confines the calling thread, starts the program and registers the process. A Reaper cannot see the process
+// before it is registered. The process inherits the timer slack of the calling thread.
+func (s *programStart) run() {
+	if s.err = s.setup.RestrictThread(); s.err != nil {
+		return
+	}
+	functions.starts.RLock()
+	defer functions.starts.RUnlock()
+	defer setSlack()()
+	descriptors.CloseOnExec()
+	cmd := s.process.cmd
+	s.process.Process, s.err = os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), s.attr)
+	if s.err == nil {
+		functions.addProcess(s.process.Pid)
+	}
+}
+
+// sendArguments writes the arguments of the function to the pipe from which its sandbox launcher reads them. If
+// that fails, it kills the launcher.
+func (p *process) sendArguments() error {
+	err := p.launcher.sendArguments(p.Pid, p.arguments, &p.background)
+	if err != nil {
+		p.kill(err)
+		_, _ = p.reap()
+	}
+	return err
 }
 
 // gatherOutput reads the pipe of the collector c to its end. If that fails, for example because the output is too
@@ -161,51 +221,55 @@ func (p *process) awaitExit() {
 	}
 }
 
-// kill kills the process with its process group. It records the reason, unless an earlier call recorded a reason.
-func (p *process) kill(reason error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.reason == nil {
-		p.reason = reason
+// minBuffer is the initial size of a buffer for output of unknown size, in bytes.
+const minBuffer = 4 << 10
+
+// evaluate writes stdin to the process, waits until it has exited, and calls finish. Callers may call it once.
+func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
+	p.hurryTempDir()
+	p.watch.addProcess(p)
+	defer p.watch.removeProcess(p)
+	stopKilling := context.AfterFunc(ctx, func() { p.kill(stoppedError(ctx)) })
+	p.output.expectSize(len(stdin) + minBuffer)
+	enlargePipes(len(stdin), p.stdin, p.stdout)
+	p.feedInput(stdin)
+	<-p.exited
+	switch {
+	case !stopKilling():
+		p.kill(stoppedError(ctx)) // the callback may still be running
+	case p.killedFor() == nil && p.exhaustedBy() == nothing:
+		p.awaitOutput(ctx)
 	}
-	p.killLocked()
+	state, err := p.finish()
+
+	out := outcomeOf(state)
+	p.launcher.translateExit(&out)
+	out.Output, out.Log = p.output.buf, p.log.buf
+	out.OutOfMemory = p.exhaustedBy() == memory
+	out.OutOfProcesses = p.exhaustedBy() == processes
+	if reason := p.killedFor(); reason != nil {
+		return out, reason
+	}
+	if err != nil {
+		return out, fmt.Errorf("wait for function %s: %w", p.cmd.Path, err)
+	}
+	return out, nil
 }
 
-// killedFor returns the first reason that was passed to kill, or nil if kill was not called.
-func (p *process) killedFor() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.reason
-}
-
-// killLocked kills the process group, and the main process separately, because it may have left the group. The caller
-// holds mu, so that the process is not reaped meanwhile and its ids do not belong to another process.
-func (p *process) killLocked() {
-	if p.reaped {
+// feedInput writes stdin to the process and then closes the pipe. It immediately writes as much as the pipe
+// accepts, and the rest in the background. It ignores errors, because a function may exit without reading its
+// input.
+func (p *process) feedInput(stdin []byte) {
+	p.fed = writeAvailable(p.stdin, stdin)
+	if p.fed == len(stdin) {
+		_ = p.stdin.Close()
 		return
 	}
-	_ = unix.Kill(p.Pid, unix.SIGKILL)
-	_ = unix.Kill(-p.Pid, unix.SIGKILL)
-}
-
-// finish kills the remaining processes in the group of an exited process, frees its resources and returns its
-// state. The evaluation or the Runner, whichever owns the process, must call it once.
-func (p *process) finish() (*os.ProcessState, error) {
-	p.mu.Lock()
-	p.killLocked() // kills the rest of the group
-	p.mu.Unlock()
-	p.interruptPipes()
-	p.unwatchTempDir()
-	p.background.Wait()
-	functions.removeOutput(p.stdout)
-	p.untouched = p.spare.readNothing(p.fed)
-	state, err := p.reap()
-	p.closePipes()
-	p.temp.RemoveLater()
-	if p.waitErr != nil {
-		err = p.waitErr
-	}
-	return state, err
+	p.background.Go(func() {
+		n, _ := p.stdin.Write(stdin[p.fed:])
+		p.fed += n
+		_ = p.stdin.Close()
+	})
 }
 
 // logPatience is the maximum wait until a function's stderr is closed, after its stdout was closed.
@@ -238,6 +302,26 @@ func (p *process) awaitOutput(ctx context.Context) {
 	}
 }
 
+// finish kills the remaining processes in the group of an exited process, frees its resources and returns its
+// state. The evaluation or the Runner, whichever owns the process, must call it once.
+func (p *process) finish() (*os.ProcessState, error) {
+	p.mu.Lock()
+	p.killLocked() // kills the rest of the group
+	p.mu.Unlock()
+	p.interruptPipes()
+	p.unwatchTempDir()
+	p.background.Wait()
+	functions.removeOutput(p.stdout)
+	p.untouched = p.spare.readNothing(p.fed)
+	state, err := p.reap()
+	p.closePipes()
+	p.temp.RemoveLater()
+	if p.waitErr != nil {
+		err = p.waitErr
+	}
+	return state, err
+}
+
 // interruptPipes ends reads and writes of the function's pipes that would otherwise block.
 func (p *process) interruptPipes() {
 	past := time.Unix(1, 0)
@@ -257,55 +341,31 @@ func (p *process) reap() (*os.ProcessState, error) {
 	return p.Wait()
 }
 
-// minBuffer is the initial size of a buffer for output of unknown size, in bytes.
-const minBuffer = 4 << 10
-
-// evaluate writes stdin to the process, waits until it has exited, and calls finish. Callers may call it once.
-func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
-	p.hurryTempDir()
-	p.watch.addProcess(p)
-	defer p.watch.removeProcess(p)
-	stopKilling := context.AfterFunc(ctx, func() { p.kill(stoppedError(ctx)) })
-	p.output.expectSize(len(stdin) + minBuffer)
-	enlargePipes(len(stdin), p.stdin, p.stdout)
-	p.feedInput(stdin)
-	<-p.exited
-	switch {
-	case !stopKilling():
-		p.kill(stoppedError(ctx)) // the callback may still be running
-	case p.killedFor() == nil && p.exhaustedBy() == nothing:
-		p.awaitOutput(ctx)
+// kill kills the process with its process group. It records the reason, unless an earlier call recorded a reason.
+func (p *process) kill(reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason == nil {
+		p.reason = reason
 	}
-	state, err := p.finish()
-
-	out := outcomeOf(state)
-	p.cmd.Launch.translateExit(&out)
-	out.Output, out.Log = p.output.buf, p.log.buf
-	out.OutOfMemory = p.exhaustedBy() == memory
-	out.OutOfProcesses = p.exhaustedBy() == processes
-	if reason := p.killedFor(); reason != nil {
-		return out, reason
-	}
-	if err != nil {
-		return out, fmt.Errorf("wait for function %s: %w", p.cmd.Path, err)
-	}
-	return out, nil
+	p.killLocked()
 }
 
-// feedInput writes stdin to the process and then closes the pipe. It immediately writes as much as the pipe
-// accepts, and the rest in the background. It ignores errors, because a function may exit without reading its
-// input.
-func (p *process) feedInput(stdin []byte) {
-	p.fed = writeAvailable(p.stdin, stdin)
-	if p.fed == len(stdin) {
-		_ = p.stdin.Close()
+// killLocked kills the process group, and the main process separately, because it may have left the group. The caller
+// holds mu, so that the process is not reaped meanwhile and its ids do not belong to another process.
+func (p *process) killLocked() {
+	if p.reaped {
 		return
 	}
-	p.background.Go(func() {
-		n, _ := p.stdin.Write(stdin[p.fed:])
-		p.fed += n
-		_ = p.stdin.Close()
-	})
+	_ = unix.Kill(p.Pid, unix.SIGKILL)
+	_ = unix.Kill(-p.Pid, unix.SIGKILL)
+}
+
+// killedFor returns the first reason that was passed to kill, or nil if kill was not called.
+func (p *process) killedFor() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reason
 }
 
 // outcomeOf returns the outcome of an exited process. State is nil if it is unknown.
@@ -374,21 +434,11 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// startProgram starts the program of a function and registers its process. A Reaper cannot see the process before
-// it is registered. The process inherits the timer slack of the calling thread.
-func (r *registry) startProgram(cmd Command, attr *os.ProcAttr) (*os.Process, error) {
-	r.starts.RLock()
-	defer r.starts.RUnlock()
-	defer setSlack()()
-	descriptors.CloseOnExec()
-	p, err := os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), attr)
-	if err != nil {
-		return nil, err
-	}
+// addProcess registers the process of a function. The caller holds starts for reading since before its start.
+func (r *registry) addProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running[p.Pid]++
-	return p, nil
+	r.running[pid]++
 }
 
 // forgetProcess removes a process from the registry. Callers must reap the process first, because a Reaper would

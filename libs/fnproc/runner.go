@@ -151,7 +151,7 @@ func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, e
 	}
 	out, err := p.evaluate(ctx, stdin)
 	if err == nil {
-		err = cmd.Launch.startError(out)
+		err = p.launcher.startError(out)
 	}
 	if set != nil {
 		out.Prefork = PreforkMiss

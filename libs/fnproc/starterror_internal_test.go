@@ -19,7 +19,7 @@ func TestStartErrorOfExhaustedLimits(t *testing.T) {
 		syscall.ENFILE: fault.Exhausted,
 		syscall.ENOENT: fault.Internal, // it will not be there later either
 	} {
-		err := startError(Command{Path: "/fn"}, &os.PathError{Op: "fork/exec", Path: "/fn", Err: cause})
+		err := startError(Command{Path: "/fn"}, direct, &os.PathError{Op: "fork/exec", Path: "/fn", Err: cause})
 		_, hint := fault.RetryAfter(err)
 		if fault.Of(err) != want || hint != (want == fault.Exhausted) || !errors.Is(err, cause) {
 			t.Errorf("%v: error %v of class %v, want %v", cause, err, fault.Of(err), want)

@@ -20,7 +20,7 @@ const unreadBytes = unix.TIOCINQ
 // sandbox launcher has a Starter, the kernel kills the process when the Starter's thread exits.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.userCredential()}
-	if launch.launchStarter() != nil {
+	if launch.Starter != nil {
 		attr.Pdeathsig = syscall.SIGKILL
 	}
 	return attr

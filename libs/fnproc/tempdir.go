@@ -43,7 +43,7 @@ type tempWatch struct {
 // watchTempDir starts regular checks of the temporary directory, if there is one. A check kills the process if the
 // directory exceeds a limit.
 func (p *process) watchTempDir() {
-	if p.temp == nil && !p.cmd.Launch.boundsFiles() {
+	if p.temp == nil && p.launcher.TempFiles == 0 {
 		return
 	}
 	p.tempWatch.mu.Lock()
@@ -87,7 +87,7 @@ func (p *process) unwatchTempDir() {
 // tempLimit returns the maximum number of bytes that the process may write to its temporary directory.
 func (p *process) tempLimit() int64 {
 	if p.temp == nil {
-		return p.cmd.Launch.TempBytes
+		return p.launcher.TempBytes
 	}
 	return p.temp.Limit()
 }
@@ -96,7 +96,7 @@ func (p *process) tempLimit() int64 {
 // a limit is exceeded.
 func (p *process) tempFree() (free int64, err error) {
 	if p.temp == nil {
-		return p.tempLimit(), p.cmd.Launch.checkFiles(p.Pid)
+		return p.tempLimit(), p.launcher.checkFiles(p.Pid)
 	}
 	free, ok := p.temp.Free()
 	if !ok {
@@ -104,10 +104,6 @@ func (p *process) tempFree() (free int64, err error) {
 	}
 	return free, nil
 }
-
-// boundsFiles reports whether the runner must count the files in the sandbox, because the launcher cannot limit
-// them.
-func (l *Launch) boundsFiles() bool { return l != nil && l.TempFiles > 0 }
 
 // checkFiles returns an error if a function created too many files in its sandbox. Launcher is the launcher's pid.
 func (l *Launch) checkFiles(launcher int) error {

@@ -45,7 +45,7 @@ func evaluation(image string, cmd fnproc.Command) function.Evaluation {
 	return function.Evaluation{Image: image, Command: cmd, ResourceList: []byte(list)}
 }
 
-func newService(t *testing.T, change ...func(*function.ServiceConfig)) *function.Service {
+func newService(t *testing.T, change ...func(*function.ServiceConfig)) *function.Pod {
 	t.Helper()
 	cfg := function.ServiceConfig{
 		Program: "test", Confinement: function.Confinement{Confine: confine.Off}, MaxMessageBytes: 1 << 20,
@@ -54,7 +54,7 @@ func newService(t *testing.T, change ...func(*function.ServiceConfig)) *function
 	for _, f := range change {
 		f(&cfg)
 	}
-	service, err := function.NewService(cfg)
+	service, err := function.NewPod(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,14 +15,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// pod limits the concurrent evaluations of the function in a pod. A fixed limit is enough, because callers lease
-// the pod from the pod-manager, which limits the number of callers.
+// Pod runs the single function of a pod, and limits the number of concurrent evaluations. A fixed limit is enough,
+// because callers lease the pod from the pod-manager, which limits the number of callers.
 //
 // A function first runs without access to writable directories such as /tmp (see [ServiceConfig.Shared]), because
 // concurrent evaluations must not see each other's files there. If it is denied access to a file, or fails without
 // a log, it runs again with access, which is safe because functions are pure. No other evaluation runs meanwhile,
 // and the directories are emptied before and after. If that helps, all later evaluations run in this way.
-type pod struct {
+type Pod struct {
+	*Service
 	slots *semaphore.Weighted
 	count int64 // number of slots
 	// alone is true if each evaluation must run alone, because the function needs the shared directories such as /tmp.
@@ -32,6 +33,23 @@ type pod struct {
 	pointless atomic.Bool
 }
 
+// NewPod returns a pod, whose function may read all files except Hidden. Callers must leave Keep empty, and must call
+// either [Service.Maintain] or [Service.Close] to free the pod's resources.
+func NewPod(cfg ServiceConfig) (*Pod, error) {
+	slots := int64(cfg.Slots())
+	p := &Pod{slots: semaphore.NewWeighted(slots), count: slots}
+	cfg.inPod = true
+	cfg.Keep = func(string) int {
+		if p.alone.Load() {
+			return 0 // evaluations that run alone cannot use processes started in advance
+		}
+		return cfg.Prefork
+	}
+	var err error
+	p.Service, err = NewService(cfg)
+	return p, err
+}
+
 // maxImageBytes is the maximum length of an image's name, as in package imagename. The server in a function pod does
 // not parse the name, but writes it to error texts and headers.
 const maxImageBytes = 1 << 10
@@ -39,57 +57,57 @@ const maxImageBytes = 1 << 10
 // Evaluate runs the function as soon as the pod is free for a further evaluation. If the function seems to need
 // writable directories such as /tmp, Evaluate runs it again with access to them. The result and the errors are the
 // same as of [Service.Run].
-func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
+func (p *Pod) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if len(e.Image) > maxImageBytes {
 		return Result{}, fault.New(fault.Invalid,
 			"the image's name has %d bytes, and may have up to %d", len(e.Image), maxImageBytes)
 	}
-	if s.pod.alone.Load() {
-		return s.runInSlot(ctx, e, true)
+	if p.alone.Load() {
+		return p.runInSlot(ctx, e, true)
 	}
-	first, err := s.runInSlot(ctx, e, false)
-	if !s.mayHelp(first, err) {
+	first, err := p.runInSlot(ctx, e, false)
+	if !p.mayHelp(first, err) {
 		return first, err
 	}
-	second, againErr := s.runInSlot(ctx, e, true)
+	second, againErr := p.runInSlot(ctx, e, true)
 	helped := !wasDenied(second, againErr) && !isSilent(againErr)
 	if !helped && (err == nil || againErr != nil) {
-		s.pod.pointless.Store(true)
+		p.pointless.Store(true)
 		return first, err
 	}
-	s.pod.alone.Store(true)
-	s.Changed() // evaluations that run alone have no spare processes
+	p.alone.Store(true)
+	p.Changed() // evaluations that run alone have no spare processes
 	return second, againErr
 }
 
 // runInSlot waits for a free slot and runs a function. If alone is true, it waits until no other evaluation runs,
 // and the function may use the shared directories such as /tmp.
-func (s *Service) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, error) {
+func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, error) {
 	slots := int64(1)
 	if alone {
-		slots = s.pod.count
+		slots = p.count
 	}
 	start := time.Now()
-	if err := s.pod.slots.Acquire(ctx, slots); err != nil {
+	if err := p.slots.Acquire(ctx, slots); err != nil {
 		doing := "waiting for a free slot"
-		if s.pod.alone.Load() {
+		if p.alone.Load() {
 			doing = "an earlier evaluation was running, and the function uses /tmp, which one evaluation at a time may do"
 		}
 		return Result{}, Interrupted(ContextErr(ctx), e.Image, time.Since(start), doing)
 	}
-	defer s.pod.slots.Release(slots)
+	defer p.slots.Release(slots)
 	if e.Command.Shared = alone; alone {
-		s.confiner.EmptyShared()
-		defer s.confiner.EmptyShared()
+		p.confiner.EmptyShared()
+		defer p.confiner.EmptyShared()
 	}
-	return s.Run(ctx, e)
+	return p.Run(ctx, e)
 }
 
 // mayHelp reports whether the function may succeed if it runs again with access to shared directories such as /tmp.
-func (s *Service) mayHelp(result Result, err error) bool {
-	dirs := s.cfg.Shared
+func (p *Pod) mayHelp(result Result, err error) bool {
+	dirs := p.cfg.Shared
 	return len(dirs) > 0 && (wasDenied(result, err) || isSilent(err)) &&
-		(!s.pod.pointless.Load() || containsAny(logOf(result, err), dirs))
+		(!p.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
 // denials contains the texts by which we recognize in a log that a program was denied access to a file.

@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/confine"
@@ -32,10 +31,8 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Pod is true if the service runs in a pod for one function, which may then read all files except Hidden.
-	Pod bool
-	// Shared contains directories, such as /tmp, that the function of a pod may write to while no other evaluation
-	// runs. The service empties them before and after such an evaluation.
+	// Shared contains directories, such as /tmp, that the function of a [Pod] may write to while no other evaluation
+	// runs. The pod empties them before and after such an evaluation.
 	Shared []string
 	// Hidden contains the files and directories that functions must not read.
 	Hidden []string
@@ -60,6 +57,8 @@ type ServiceConfig struct {
 	Wording    Wording
 	FlattenLog bool
 	Telemetry  *telemetry.Telemetry
+
+	inPod bool // set by [NewPod]
 }
 
 // PreforkUnused is the time after which processes started in advance are killed if their function is not used.
@@ -70,7 +69,6 @@ type Service struct {
 	cfg      ServiceConfig
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
-	pod      pod // slots of Evaluate
 	env      []string
 	// kills finds out whether a killed function had run out of memory.
 	kills    *cgroup.Kills
@@ -80,15 +78,16 @@ type Service struct {
 
 // NewService returns a service. Callers must call either [Service.Maintain] or [Service.Close] to free its resources.
 func NewService(cfg ServiceConfig) (*Service, error) {
+	if cfg.Keep == nil {
+		cfg.Keep = func(string) int { return cfg.Prefork }
+	}
 	reaper, err := fnproc.NewReaper(cfg.Telemetry.Log)
 	if err != nil {
 		return nil, err
 	}
-	slots := int64(cfg.Slots())
 	s := &Service{
 		cfg: cfg, env: WithGo(cfg.Env, cfg.goMemory()), kills: cgroup.NewKills(cgroup.Container),
 		tracer: cfg.Telemetry.Tracers.Tracer(cfg.Program),
-		pod:    pod{slots: semaphore.NewWeighted(slots), count: slots},
 	}
 	s.preforks, err = cfg.Telemetry.Meters.Meter(cfg.Program).Int64Counter("fn.prefork",
 		metric.WithDescription(
@@ -102,7 +101,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	}
 	s.runner = fnproc.NewRunner(fnproc.Config{
 		Reaper: reaper, Confiner: s.confiner, Watch: fnproc.NewWatch(memoryUsage, processUsage),
-		Keep: s.spareCount, Total: cfg.PreforkTotal, Unused: PreforkUnused, Log: cfg.Telemetry.Log,
+		Keep: cfg.Keep, Total: cfg.PreforkTotal, Unused: PreforkUnused, Log: cfg.Telemetry.Log,
 	})
 	return s, nil
 }
@@ -114,7 +113,7 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	}
 	return confine.New(confine.Config{
 		Level: c.Confine, MaxTempBytes: c.MaxTempBytes, Log: c.Telemetry.Log,
-		ReadAll: c.Pod, OwnFiles: c.OwnFiles, Hidden: c.Hidden, Shared: c.Shared,
+		ReadAll: c.inPod, OwnFiles: c.OwnFiles, Hidden: c.Hidden, Shared: c.Shared,
 	})
 }
 
@@ -126,19 +125,6 @@ func (c ServiceConfig) goMemory() int64 {
 	}
 	limit, _ := cgroup.MemoryLimit(cgroup.Container)
 	return limit
-}
-
-// spareCount returns the number of processes to start in advance for a function. It returns 0 if each evaluation in
-// this pod runs alone, because such evaluations cannot use these processes.
-func (s *Service) spareCount(function string) int {
-	switch {
-	case s.pod.alone.Load():
-		return 0
-	case s.cfg.Keep != nil:
-		return s.cfg.Keep(function)
-	default:
-		return s.cfg.Prefork
-	}
 }
 
 // memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A

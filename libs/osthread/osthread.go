@@ -21,18 +21,20 @@ const Slack = time.Millisecond
 // that begins on its thread cannot interrupt other threads, and waits until each of them calls a function.
 func Own(f func()) {
 	done := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		if !isMain() {
-			defer close(done)
-			f()
-			return
-		}
-		// This goroutine runs on the main thread, which cannot exit without the program. We call Own again while this
-		// goroutine occupies the main thread, so that f runs on another thread.
-		defer runtime.UnlockOSThread()
-		defer close(done)
-		Own(f)
-	}()
+	go runLocked(f, done)
 	<-done
+}
+
+// runLocked calls f on the thread of its goroutine and then closes done. The goroutine must exit afterwards.
+func runLocked(f func(), done chan<- struct{}) {
+	defer close(done)
+	runtime.LockOSThread()
+	if isMain() {
+		// The main thread cannot exit without the program. We call Own again while this goroutine occupies the main
+		// thread, so that f runs on another thread.
+		defer runtime.UnlockOSThread()
+		Own(f)
+		return
+	}
+	f()
 }

@@ -138,7 +138,7 @@ func (b *balancer) refreshAddresses() error {
 		if i >= 0 {
 			b.endpoints = append(b.endpoints, former[i])
 		} else {
-			b.endpoints = append(b.endpoints, newReplica(address, b.dial))
+			b.endpoints = append(b.endpoints, newReplica(address, b))
 		}
 	}
 	for _, e := range former {
@@ -236,34 +236,34 @@ func serviceOf(address *url.URL) string {
 // Replica is a replica of a service. Its IP address and port identify it.
 type Replica struct {
 	address   string // host:port
-	dial      func() *http.Transport
+	service   *balancer
 	transport atomic.Pointer[http.Transport]
 	// silent is true if the replica does not answer. Calls then try this replica after all other replicas.
 	silent atomic.Bool
 }
 
-func newReplica(address string, dial func() *http.Transport) *Replica {
-	e := &Replica{address: address, dial: dial}
-	e.transport.Store(dial())
-	return e
+func newReplica(address string, service *balancer) *Replica {
+	r := &Replica{address: address, service: service}
+	r.transport.Store(service.dial())
+	return r
 }
 
 // renewConnections makes the next calls open new connections. If the address is the cluster IP of a Service, the
 // new connections may reach another pod of the Service.
-func (e *Replica) renewConnections() {
-	former := e.transport.Swap(e.dial())
+func (r *Replica) renewConnections() {
+	former := r.transport.Swap(r.service.dial())
 	former.CloseIdleConnections()
 	// We close idle connections again later, because the connection of a call that was just canceled is not idle yet.
 	time.AfterFunc(probeInterval, former.CloseIdleConnections)
 }
 
 // Address returns the replica's address as host:port.
-func (e *Replica) Address() string { return e.address }
+func (r *Replica) Address() string { return r.address }
 
 // Silent reports whether the replica did not answer a call, and has not answered a probe since then.
-func (e *Replica) Silent() bool { return e.silent.Load() }
+func (r *Replica) Silent() bool { return r.silent.Load() }
 
-func (e *Replica) close() { e.transport.Load().CloseIdleConnections() }
+func (r *Replica) close() { r.transport.Load().CloseIdleConnections() }
 
 // endpointKey is the context key of the replica that a call must use.
 type endpointKey struct{}
@@ -284,6 +284,6 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.transport.Load().RoundTrip(routed)
 }
 
-func (e *Replica) withReplica(ctx context.Context) context.Context {
-	return context.WithValue(ctx, endpointKey{}, e)
+func (r *Replica) withReplica(ctx context.Context) context.Context {
+	return context.WithValue(ctx, endpointKey{}, r)
 }

@@ -96,7 +96,7 @@ func TestCallersSayWhichErrorsMeanSilence(t *testing.T) {
 		host.SetSilent(true) // so that a silent replica stays silent
 		for _, want := range []error{failed, lost} {
 			isLost := func(err error) bool { return errors.Is(err, lost) }
-			err := client.Call(t.Context(), replicas[0], ProbeTimeout, isLost,
+			err := replicas[0].Call(t.Context(), ProbeTimeout, isLost,
 				func(context.Context, func()) error { return want })
 			if silent := replicas[0].Silent(); !errors.Is(err, want) || silent != errors.Is(want, lost) {
 				t.Errorf("%v: got %v, the replica counts as silent: %v", want, err, silent)

@@ -58,26 +58,20 @@ func (b *balancer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 func (b *balancer) callReplicas(
 	ctx context.Context, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
-	endpoints, err := b.inOrder(ctx)
+	replicas, err := b.inOrder(ctx)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeUnavailable, err)
 	}
-	for _, e := range endpoints {
-		if resp, err = b.callReplica(ctx, e, call, req, timeout); !isUnreached(err) {
+	for _, r := range replicas {
+		err = r.Call(ctx, timeout, isUnreached, func(ctx context.Context, _ func()) (err error) {
+			resp, err = call(ctx, req)
+			return err
+		})
+		if !isUnreached(err) {
 			return resp, err
 		}
 	}
 	return nil, err
-}
-
-func (b *balancer) callReplica(
-	ctx context.Context, r *Replica, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
-) (resp connect.AnyResponse, err error) {
-	err = b.callWatched(ctx, r, timeout, isUnreached, func(ctx context.Context, _ func()) error {
-		resp, err = call(ctx, req)
-		return err
-	})
-	return resp, err
 }
 
 // Replicas returns the replicas of the service in the order in which a call should try them. Each call of Replicas
@@ -85,22 +79,15 @@ func (b *balancer) callReplica(
 // resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// Call sends the requests of the function call to the replica r, and fails early if r stops answering. Until the
-// function calls answered, Call probes r every second. If r does not answer a probe within timeout, Call cancels
-// the context and returns [ErrSilent]. The function unreached reports whether an error means that the request did
-// not reach r. In both cases, later calls try r last until it answers a probe.
-func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
-	call func(ctx context.Context, answered func()) error,
-) error {
-	return c.balancer.callWatched(ctx, r, timeout, unreached, call)
-}
-
 // ProbeTimeout is the timeout for the probes in the first attempt of a call. Callers should double it in each
 // further attempt, because the replica may only be slow.
 const ProbeTimeout = probeTimeout
 
-// callWatched implements Call.
-func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
+// Call sends the requests of the function call to the replica, and fails early if the replica stops answering. Until
+// the function calls answered, Call probes the replica every second. If the replica does not answer a probe within
+// timeout, Call cancels the context and returns [ErrSilent]. The function unreached reports whether an error means
+// that the request did not reach the replica. In both cases, later calls try it last until it answers a probe.
+func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
 	watched, giveUp := context.WithCancelCause(r.withReplica(ctx))
@@ -109,7 +96,7 @@ func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Dur
 	defer answered()
 	go func() { // returns when probing is cancelled, at the end of the call at the latest
 		for retry.Sleep(probing, probeInterval) {
-			if !b.answersProbe(probing, r, timeout) && probing.Err() == nil {
+			if !r.service.answersProbe(probing, r, timeout) && probing.Err() == nil {
 				giveUp(ErrSilent)
 			}
 		}
@@ -123,7 +110,7 @@ func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Dur
 	} else if !unreached(err) {
 		return err
 	}
-	b.markSilent(ctx, r, err)
+	r.service.markSilent(ctx, r, err)
 	return err
 }
 

@@ -58,7 +58,7 @@ type Client struct {
 
 // New returns a client for the service at address, which is http://host:port or https://host:port. Callers must
 // close it. It sends requests to address, or to a single replica of the service (see [Client.Balanced] and
-// [Client.Call]). Secure configures TLS for https. If it is nil, the client trusts the operating system's
+// [Replica.Call]). Secure configures TLS for https. If it is nil, the client trusts the operating system's
 // authorities, and the server's certificate must contain the host name in address.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	c := &Client{dial: (&net.Dialer{Timeout: dialTimeout}).DialContext, lookup: lookupHost}

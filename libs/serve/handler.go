@@ -15,31 +15,33 @@ var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	slowclient.BytesPerSecond, slowclient.Grace)
 
-// wrapHandler returns a handler that sets r.TLS and calls next. It also counts the requests of each connection,
-// makes clients replace old connections, and fails if a client reads the response too slowly.
-func wrapHandler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, ok := r.Context().Value(connKey{}).(*conn)
-		if !ok {
-			panic("serve: a request without its connection")
-		}
-		c.beginRequest()
-		defer c.endRequest()
-		c.checkAge(w, r)
-		if c.state != nil {
-			r = r.WithContext(r.Context()) // a copy, because the server uses its own request
-			r.TLS = c.state
-		}
-		if r.ProtoMajor < 2 { // the transport requires the pace
-			next.ServeHTTP(w, r)
-			return
-		}
-		// We measure the reading rate per HTTP/2 stream, because a client can stop reading a single stream.
-		stream := http.NewResponseController(w)
-		next.ServeHTTP(newPacedWriter(w, stream), r)
-		// This deadline limits the time to write the rest of the response after the handler has returned.
-		_ = stream.SetWriteDeadline(time.Now().Add(slowclient.Grace))
-	})
+// handler is the HTTP handler of each port. It sets r.TLS and passes the request to the endpoint's own handler. It
+// also counts the requests of each connection, makes clients replace old connections, and fails if a client reads
+// the response too slowly.
+type handler struct{ endpoint http.Handler }
+
+// ServeHTTP implements http.Handler.
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, ok := r.Context().Value(connKey{}).(*conn)
+	if !ok {
+		panic("serve: a request without its connection")
+	}
+	c.beginRequest()
+	defer c.endRequest()
+	c.checkAge(w, r)
+	if c.state != nil {
+		r = r.WithContext(r.Context()) // a copy, because the server uses its own request
+		r.TLS = c.state
+	}
+	if r.ProtoMajor < 2 { // the transport requires the pace
+		h.endpoint.ServeHTTP(w, r)
+		return
+	}
+	// We measure the reading rate per HTTP/2 stream, because a client can stop reading a single stream.
+	stream := http.NewResponseController(w)
+	h.endpoint.ServeHTTP(newPacedWriter(w, stream), r)
+	// This deadline limits the time to write the rest of the response after the handler has returned.
+	_ = stream.SetWriteDeadline(time.Now().Add(slowclient.Grace))
 }
 
 // pacedWriter is an http.ResponseWriter that fails if the client reads the response too slowly.

@@ -58,7 +58,7 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	maxStreams := cmp.Or(max(e.MaxStreams, 0), DefaultMaxStreams)
 	tooMany, idle, failed := Occasionally(), Occasionally(), Occasionally()
 	log = log.With("endpoint", e.Name)
-	s := &server{name: e.Name, http: newHTTPServer(wrapHandler(e.Handler), maxStreams, windows), listener: &listener{
+	s := &server{name: e.Name, http: newHTTPServer(handler{e.Handler}, maxStreams, windows), listener: &listener{
 		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge,
 		rejected: func(peer string) {
 			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })

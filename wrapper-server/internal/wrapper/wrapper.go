@@ -33,12 +33,12 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the certificate: %w", err)
 	}
-	service, err := newService(cfg, frame)
+	pod, err := newPod(cfg, frame)
 	if err != nil {
 		return serve.Component{}, err
 	}
 	s := &server{
-		command: command(cfg), service: service, maxMessage: int64(cfg.MaxRequestBodySize),
+		command: command(cfg), pod: pod, maxMessage: int64(cfg.MaxRequestBodySize),
 		maxTime: cfg.MaxEvaluationTime,
 		budget:  evalserve.NewBudget(evalserve.DefaultBytes(cgroup.Container, cfg.MaxRequestBodySize), windows, ""),
 	}
@@ -48,7 +48,7 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 		MaxRequestBytes: cfg.MaxRequestBodySize, MaxResponseBytes: cfg.MaxRequestBodySize,
 	})
 	if err != nil {
-		service.Close()
+		pod.Close()
 		return serve.Component{}, fmt.Errorf("set up the wrapper server: %w", err)
 	}
 	return serve.Component{
@@ -71,12 +71,11 @@ const (
 	maxConnectionsPerPeer = serve.DefaultMaxConnectionsPerPeer / 4
 )
 
-func newService(cfg Config, frame servermain.Frame) (*function.Service, error) {
-	return function.NewService(function.ServiceConfig{
+func newPod(cfg Config, frame servermain.Frame) (*function.Pod, error) {
+	return function.NewPod(function.ServiceConfig{
 		Program:         "wrapper-server",
 		Settings:        cfg.Settings,
 		Confinement:     cfg.Confinement,
-		Pod:             true,
 		MaxMessageBytes: cfg.MaxRequestBodySize,
 		Env:             cfg.Env,
 		PreforkTotal:    cfg.Prefork,
@@ -104,7 +103,7 @@ func hiddenPaths(network bool) []string {
 // server implements Porch's FunctionEvaluator service. All evaluations run the command of the pod's function.
 type server struct {
 	command    fnproc.Command
-	service    *function.Service
+	pod        *function.Pod
 	maxTime    time.Duration
 	maxMessage int64
 	budget     *evalserve.Budget
@@ -117,8 +116,8 @@ const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 // keepPrepared keeps processes of the function ready for later evaluations. It starts them before the first
 // evaluation, because a pod is created only for evaluations.
 func (s *server) keepPrepared(ctx context.Context) error {
-	s.service.Prepare(s.command)
-	return s.service.Maintain(ctx)
+	s.pod.Prepare(s.command)
+	return s.pod.Maintain(ctx)
 }
 
 func (s *server) newHandler(options ...connect.HandlerOption) (path string, handler http.Handler) {
@@ -132,7 +131,7 @@ func (s *server) EvaluateFunction(
 ) (*evaluator.EvaluateFunctionResponse, error) {
 	limited, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
 	defer cancel()
-	result, err := s.service.Evaluate(limited, function.Evaluation{ // the gateway has validated the input
+	result, err := s.pod.Evaluate(limited, function.Evaluation{ // the gateway has validated the input
 		Image: req.GetImage(), Command: s.command, ResourceList: req.GetResourceList(),
 	})
 	req.ResourceList = nil // frees the memory of the input: from here on, only the answer uses the memory budget

@@ -66,7 +66,7 @@ func (m *Manager) listAll(
 	var asked sync.WaitGroup
 	for i, r := range replicas {
 		asked.Go(func() {
-			errs[i] = markSilence(r, m.service.Call(ctx, r, rpcclient.ProbeTimeout, lease.IsUnanswered,
+			errs[i] = markSilence(r, r.Call(ctx, rpcclient.ProbeTimeout, lease.IsUnanswered,
 				func(ctx context.Context, _ func()) (err error) {
 					answers[i], err = m.client.ListPools(ctx, req)
 					return err

@@ -135,7 +135,7 @@ func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replic
 func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lease.Open,
 	waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (held lease.Lease, err error) {
-	err = m.service.Call(ctx, r, probeTimeout, lease.IsUnanswered, func(ctx context.Context, answered func()) (err error) {
+	err = r.Call(ctx, probeTimeout, lease.IsUnanswered, func(ctx context.Context, answered func()) (err error) {
 		held, err = m.client.Lease(ctx, open, func(w *lease.Waiting) {
 			answered()
 			waiting(w)

@@ -80,8 +80,8 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 		paths[image] = conformance.Install(t, dir, behaviour)
 	}
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
-		service, err := function.NewService(function.ServiceConfig{
-			Program: "test", Settings: function.Settings{Concurrency: 1000}, Pod: true,
+		service, err := function.NewPod(function.ServiceConfig{
+			Program: "test", Settings: function.Settings{Concurrency: 1000},
 			Confinement: function.Confinement{Confine: confine.Off}, MaxMessageBytes: conformance.MaxMessageBytes,
 			Wording: function.WrapperWording, Telemetry: frame.Telemetry,
 		})
