@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -99,7 +100,7 @@ func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 }
 
 // stateName returns the value of the metric label for the state of a pod, such as "ready".
-func stateName(s pool.PodState) string {
+func stateName(s podmanagerv1.Pod_State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 

@@ -25,18 +25,16 @@ const (
 // although Kubernetes reports it as ready. Either the pod or the network to the pod is then broken.
 type connectivity struct {
 	// silent maps the names of pods that do not answer to the moment when this was detected.
-	silent map[string]moment
-	// lastAnswer is the number of the last event with an answer of a pod. lastAnsweredProbe is the number of the
-	// latest probe that a pod answered.
-	lastAnswer, lastAnsweredProbe uint64
-	sampledAt                     time.Time // time of the last sample
-	lost                          string    // reason that this replica counts as disconnected, else empty
+	silent     map[string]moment
+	lastAnswer uint64    // number of the last event with an answer of a pod
+	sampledAt  time.Time // time of the last sample
+	lost       string    // reason that this replica counts as disconnected, else empty
 }
 
-func (e Unanswered) applyTo(m *Machine) {
+func (e Unanswered) applyTo(m *Machine, s *step) {
 	p, ok := m.pods.byName[e.Name]
 	if ok && p.uid == e.UID && p.health.probedAddress != "" && p.health.probeNumber == e.Question {
-		m.recordSilence(&m.step, p)
+		m.recordSilence(s, p)
 	}
 }
 
@@ -81,13 +79,6 @@ func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 		m.recordSilence(s, p)
 		p.probe(s, 0)
 	}
-}
-
-// recordAnswer records that a pod answered a probe, so that the pod no longer counts as silent.
-func (m *Machine) recordAnswer(p *pod) {
-	m.connectivity.lastAnswer = m.step.event
-	m.connectivity.lastAnsweredProbe = max(m.connectivity.lastAnsweredProbe, p.health.probeNumber)
-	delete(m.connectivity.silent, p.name)
 }
 
 // judgeConnectivity drains pods that do not answer probes, and detects that this replica is disconnected from all
@@ -136,21 +127,18 @@ func (m *Machine) setLost(s *step, unheard int) {
 		return
 	}
 	s.emit(StandDown{Reason: c.lost})
-	for _, p := range m.pools {
-		s.markDirty(p)
-	}
 }
 
 // confirmsSilence reports whether a draining pod may be deleted. A pod that does not answer may be healthy and this
 // replica disconnected. So its deletion waits until Kubernetes no longer reports it as ready, or until 3 s
-// (silenceTimeout) after another pod answered a later probe. The 3 s are necessary, because pods do not answer all
-// at once when a network recovers.
+// (silenceTimeout) after another pod answered. The 3 s are necessary, because pods do not answer all at once when a
+// network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {
 	case r.silentSince.event == 0 || !p.observed.Ready:
 		return true
-	case m.connectivity.lastAnsweredProbe < r.silentSince.event:
+	case m.connectivity.lastAnswer < r.silentSince.event:
 		return false
 	case r.confirmedAt.IsZero():
 		r.confirmedAt = s.at

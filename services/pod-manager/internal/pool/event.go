@@ -10,7 +10,7 @@ import (
 
 // Event is an input of the [Machine], such as a request for a lease. Events may be late, repeated or lost. The
 // Machine ignores an observation of a pod that is older than the last.
-type Event interface{ applyTo(m *Machine) }
+type Event interface{ applyTo(m *Machine, s *step) }
 
 // LeaseID identifies a lease. Callers must use each LeaseID only once.
 type LeaseID uint64

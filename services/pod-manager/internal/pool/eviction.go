@@ -27,12 +27,6 @@ type capacity struct {
 	refusedUntil time.Time
 }
 
-// recordRefusal stops the creation of pods for 10 s (quotaRetry), because the ResourceQuota refused a pod.
-func (c *capacity) recordRefusal(now time.Time, reason string) {
-	c.refused = reason
-	c.refusedUntil = now.Add(quotaRetry)
-}
-
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
 // admits reports whether the quota has room and no other pool is before p in the line for capacity.

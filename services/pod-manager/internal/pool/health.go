@@ -15,8 +15,7 @@ type health struct {
 	probedAddress string // address of the open probe; it is empty if no probe is open
 	probeNumber   uint64 // number of the last probe
 	// checkedEarly is true if the check of the pod began before a lease reported the pod as broken.
-	checkedEarly  bool
-	reportedReady bool // true if Kubernetes reported the pod as ready before
+	checkedEarly bool
 }
 
 // checkTimeout is the timeout of the probe of a pod that may be broken. The pod gets no leases during the probe.
@@ -187,17 +186,6 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 // is false), attempts are at least a minute (failureMemory) apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
-}
-
-// reset forgets failed attempts to create a pod, after a pod became ready or the possible cause was removed.
-func (f *failure) reset() { *f = failure{} }
-
-// forgetOld clears failed attempts if the last failure was at least a minute (failureMemory) before since. The
-// parameter since is the request time of the oldest waiting lease.
-func (f *failure) forgetOld(since time.Time) {
-	if since.Sub(f.at) >= failureMemory {
-		f.attempts, f.backoff = 0, 0
-	}
 }
 
 // faultClass returns the class of the error that waiting leases get because of the problem.

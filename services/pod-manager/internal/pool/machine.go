@@ -29,9 +29,14 @@ type Machine struct {
 // New returns a machine without pods.
 func New(config Config) *Machine {
 	m := &Machine{
-		config: config, ownership: ownership{of: ownAll, replicas: 1},
+		config: config, byFunction: make(map[Function]*pool),
+		ownership: ownership{
+			of: func(Function) Owner { return Owner{Mine: true, Alone: true} }, replicas: 1,
+		},
 		connectivity: connectivity{silent: make(map[string]moment)},
-		byFunction:   make(map[Function]*pool), pods: newPodIndex(),
+		pods: podIndex{
+			byName: make(map[string]*pod), ids: make(map[string]string), gone: make(map[string]time.Time),
+		},
 	}
 	m.leases = leaseTable{known: make(map[LeaseID]*lease), outOfMemory: make(map[string]time.Time), pods: m.pods.byName}
 	return m
@@ -48,7 +53,7 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	}
 	s.event++
 	s.actions = nil
-	event.applyTo(m)
+	event.applyTo(m, s)
 	// Reconciling a pool may mark another pool as dirty, for instance the next pool that waits for capacity.
 	for p := m.nextPool(); p != nil; p = m.nextPool() {
 		m.reconcile(s, p)
@@ -88,9 +93,8 @@ func (m *Machine) pool(s *step, f Function) *pool {
 // addPod adds a pod to its pool and to the index of all pods. The index must not contain the pod's name.
 func (m *Machine) addPod(s *step, p *pod) {
 	p.learnedAt = s.moment
-	p.id = m.config.PodID(p.pool.function, p.slot)
 	m.pods.byName[p.name] = p
-	m.pods.countID(p.id, 1)
+	m.pods.ids[p.name] = m.config.PodID(p.pool.function, p.slot)
 	p.pool.pods = append(p.pool.pods, p)
 	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
 }
@@ -98,7 +102,7 @@ func (m *Machine) addPod(s *step, p *pod) {
 // removePod removes a pod from its pool, the index of all pods and the other records.
 func (m *Machine) removePod(s *step, p *pod) {
 	delete(m.pods.byName, p.name)
-	m.pods.countID(p.id, -1)
+	delete(m.pods.ids, p.name)
 	if p.uid != "" {
 		m.pods.gone[p.uid] = s.at
 		p.pool.predecessors[p.slot] = p.uid
@@ -127,7 +131,7 @@ func (m *Machine) reconcile(s *step, p *pool) {
 // createMissing creates the pods that a pool needs. If the ResourceQuota is used up, the pool waits in line for
 // capacity instead.
 func (m *Machine) createMissing(s *step, p *pool) {
-	if !m.mayCreate(p) || p.failure.backsOff(p.countDemand() > 0, s.at) {
+	if !p.isManaged() || m.incapacity(p) != "" || p.failure.backsOff(p.countDemand() > 0, s.at) {
 		m.capacity.leaveLine(p)
 		return
 	}
@@ -148,7 +152,10 @@ func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	if len(p.queue) > 0 {
 		since = p.queue[0].requested.at
 	}
-	p.failure.forgetOld(since)
+	if since.Sub(p.failure.at) >= failureMemory {
+		p.failure.attempts = 0
+		p.failure.backoff = 0
+	}
 	slot, name := m.pods.freeSlot(m.config, p)
 	end := s.at.Add(p.limits.TTL)
 	m.addPod(s, &pod{
@@ -221,11 +228,12 @@ func (m *Machine) deleteDrained(s *step, p *pool) {
 	}
 }
 
-func (e LeaseRequested) applyTo(m *Machine) {
-	s := &m.step
+func (e LeaseRequested) applyTo(m *Machine, s *step) {
 	p := m.pool(s, e.Function)
 	s.markDirty(p)
-	l := &lease{id: e.Lease, pool: p, avoid: distinctNames(e.Avoid), tried: e.Tried, requested: s.moment}
+	avoid := slices.Clone(e.Avoid)
+	slices.Sort(avoid)
+	l := &lease{id: e.Lease, pool: p, avoid: slices.Compact(avoid), tried: e.Tried, requested: s.moment}
 	m.leases.known[l.id] = l
 	p.queue = append(p.queue, l)
 	m.leases.checkAvoided(s, l)
@@ -238,8 +246,7 @@ func (e LeaseRequested) applyTo(m *Machine) {
 	}
 }
 
-func (e LeaseEnded) applyTo(m *Machine) {
-	s := &m.step
+func (e LeaseEnded) applyTo(m *Machine, s *step) {
 	l, ok := m.leases.known[e.Lease]
 	if !ok {
 		return
@@ -264,8 +271,8 @@ func (e LeaseEnded) applyTo(m *Machine) {
 	}
 }
 
-func (e PodObserved) applyTo(m *Machine) {
-	s, o := &m.step, e.Observation
+func (e PodObserved) applyTo(m *Machine, s *step) {
+	o := e.Observation
 	if _, gone := m.pods.gone[o.UID]; gone {
 		return
 	}
@@ -295,12 +302,13 @@ func (e PodObserved) applyTo(m *Machine) {
 	s.markDirty(p.pool)
 }
 
-func (e ForeignObserved) applyTo(m *Machine) { m.pods.setForeign(e.Name, e.ID) }
+func (e ForeignObserved) applyTo(m *Machine, _ *step) { m.pods.ids[e.Name] = e.ID }
 
-func (e PodGone) applyTo(m *Machine) {
-	s := &m.step
-	m.pods.setForeign(e.Name, "")
+func (e PodGone) applyTo(m *Machine, s *step) {
 	p, ok := m.pods.byName[e.Name]
+	if !ok {
+		delete(m.pods.ids, e.Name) // the pod may belong to another function runner
+	}
 	if !ok || (p.uid != "" && p.uid != e.UID) {
 		if e.UID != "" {
 			m.pods.gone[e.UID] = s.at
@@ -314,15 +322,15 @@ func (e PodGone) applyTo(m *Machine) {
 	m.removePod(s, p)
 }
 
-func (e CreateFailed) applyTo(m *Machine) {
-	s := &m.step
+func (e CreateFailed) applyTo(m *Machine, s *step) {
 	p, ok := m.pods.byName[e.Name]
 	if !ok || p.state != creating {
 		return
 	}
 	m.removePod(s, p)
 	if e.Problem.Kind == Full {
-		m.capacity.recordRefusal(s.at, e.Problem.Reason)
+		m.capacity.refused = e.Problem.Reason
+		m.capacity.refusedUntil = s.at.Add(quotaRetry)
 		m.enterLine(s, p.pool)
 		m.evictIdle(s)
 		return
@@ -339,20 +347,19 @@ func (e CreateFailed) applyTo(m *Machine) {
 	}
 }
 
-func (e DeleteFailed) applyTo(m *Machine) {
-	s := &m.step
+func (e DeleteFailed) applyTo(m *Machine, s *step) {
 	p, ok := m.pods.byName[e.Name]
 	if !ok || p.uid != e.UID || p.state != deleting || p.observed.Deleting {
 		return
 	}
 	p.setState(s.at, draining, p.reason)
-	p.removal.backOff(s.at)
+	p.removal.backoff = min(max(2*p.removal.backoff, minDeletionBackoff), deletionTimeout)
+	p.removal.retryAt = s.at.Add(p.removal.backoff)
 	p.pool.followObservation(s, p, p.observed) // the pod may have changed since the request
 	s.markDirty(p.pool)
 }
 
-func (e Probed) applyTo(m *Machine) {
-	s := &m.step
+func (e Probed) applyTo(m *Machine, s *step) {
 	p, ok := m.pods.byName[e.Name]
 	if !ok || p.uid != e.UID || p.health.probedAddress == "" || p.health.probeNumber != e.Question {
 		return
@@ -360,7 +367,8 @@ func (e Probed) applyTo(m *Machine) {
 	p.health.probedAddress = ""
 	s.markDirty(p.pool)
 	if e.Unhealthy == "" {
-		m.recordAnswer(p)
+		m.connectivity.lastAnswer = s.event
+		delete(m.connectivity.silent, p.name)
 		p.reviveSilent(s)
 	}
 	if p.state != starting && p.state != checking {
@@ -371,20 +379,19 @@ func (e Probed) applyTo(m *Machine) {
 		return
 	}
 	p.markReady(s)
-	p.pool.failure.reset()
+	p.pool.failure = failure{}
 }
 
-func (e MinPodsSet) applyTo(m *Machine) {
+func (e MinPodsSet) applyTo(m *Machine, s *step) {
 	if e.Pods <= 0 && m.byFunction[e.Function] == nil {
 		return
 	}
-	p := m.pool(&m.step, e.Function)
+	p := m.pool(s, e.Function)
 	p.minPods = e.Pods
-	m.step.markDirty(p)
+	s.markDirty(p)
 }
 
-func (e Configured) applyTo(m *Machine) {
-	s := &m.step
+func (e Configured) applyTo(m *Machine, s *step) {
 	if m.config.Template != "" && m.config.Template != e.Config.Template {
 		m.since = s.moment
 	}
@@ -394,24 +401,19 @@ func (e Configured) applyTo(m *Machine) {
 	}
 }
 
-func (Tick) applyTo(m *Machine) {
-	s := &m.step
+func (Tick) applyTo(m *Machine, s *step) {
 	m.evictIdle(s)
 	m.judgeConnectivity(s)
 	for _, p := range m.pools {
 		p.extendNeeded(s)
+		m.timeOut(s, p)
+		p.reportPositions = true
 	}
 	if s.age(m.lastScan) >= m.config.ScanInterval {
 		m.lastScan = s.at
 		m.collectGarbage(s)
 	}
-	for _, p := range m.pools {
-		m.timeOut(s, p)
-		p.reportPositions = true
-		if p.needsTick(s.at) {
-			s.markDirty(p)
-		}
-	}
+	s.dirty = append(s.dirty[:0], m.pools...) // because any timeout or delay may be over
 }
 
 // collectGarbage drains expired pods and pods above MaxPods in the pools that this replica owns. It forgets

@@ -15,10 +15,7 @@ type ownership struct {
 	takeovers int64  // number of pools with pods that this replica took over
 }
 
-// ownAll returns this replica as the owner of each function. It is used if replicas do not coordinate.
-func ownAll(Function) Owner { return Owner{Mine: true, Alone: true} }
-
-func (e OwnersChanged) applyTo(m *Machine) {
+func (e OwnersChanged) applyTo(m *Machine, s *step) {
 	o := &m.ownership
 	o.of = e.Owner
 	o.replicas = max(e.Replicas, 1)
@@ -28,12 +25,12 @@ func (e OwnersChanged) applyTo(m *Machine) {
 		p.owner = o.of(p.function)
 		switch {
 		case p.owner.Mine && !former.Mine:
-			p.adoptPods(&m.step)
+			p.adoptPods(s)
 			o.takeovers += int64(min(len(p.pods), 1))
 		case former.Mine && !p.owner.Mine:
-			p.handOver(&m.step)
+			p.handOver(s)
 		}
-		m.step.markDirty(p)
+		s.markDirty(p)
 	}
 }
 
@@ -45,7 +42,7 @@ func (p *pool) adoptPods(s *step) {
 			pod.probe(s, 0) // the pod serves until it turns out to be silent
 		}
 	}
-	p.failure.reset() // the former owner's attempts are unknown
+	p.failure = failure{} // the former owner's attempts are unknown
 }
 
 // handOver ends the management of a pool's pods when another replica becomes the pool's owner. It cancels this
@@ -61,9 +58,6 @@ func (p *pool) handOver(s *step) {
 // isManaged reports whether this replica creates and probes pods of the pool. It does so as the owner, or because
 // leases wait for the pool here.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
-
-// mayCreate reports whether this replica may create pods of a pool, because it manages the pool and can serve it.
-func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
 // incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It returns
 // "" for an owner that coordinates with other replicas. A disconnected replica remains the owner only if all
@@ -86,7 +80,7 @@ func (p *pod) trustReadiness(s *step) {
 			p.becameReady = s.moment
 		}
 		p.setState(s.at, ready, "")
-	case p.state == ready && !p.observed.Ready && p.health.reportedReady:
+	case p.state == ready && !p.observed.Ready:
 		p.setState(s.at, starting, "")
 	}
 }

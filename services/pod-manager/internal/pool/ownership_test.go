@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -110,7 +111,7 @@ func last[A pool.Action](s *stage) (found A, ok bool) {
 }
 
 // states are the states of a function's pods.
-func (s *stage) states(f pool.Function) (states []pool.PodState) {
+func (s *stage) states(f pool.Function) (states []podmanagerv1.Pod_State) {
 	status, _ := s.Status(f)
 	for _, p := range status.GetPods() {
 		states = append(states, p.GetState())
@@ -135,7 +136,8 @@ func TestOnlyTheOwnerDrains(t *testing.T) {
 		s.handle(expired)
 	}
 	s.pass(120)
-	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Ready, pool.Ready}) {
+	both := []podmanagerv1.Pod_State{podmanagerv1.Pod_STATE_READY, podmanagerv1.Pod_STATE_READY}
+	if got := s.states(f); !slices.Equal(got, both) {
 		t.Errorf("the pods are in states %v, want them ready", got)
 	}
 	s.handle(tried(1, f))
@@ -159,17 +161,18 @@ func TestFormerOwnerForgetsItsDecisions(t *testing.T) {
 	broken := observed("f-1", f, 1, s.now)
 	broken.Problem = pool.Problem{Kind: pool.Lost, Reason: "evicted"}
 	s.handle(broken)
-	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Failed}) {
+	if got := s.states(f); !slices.Equal(got, []podmanagerv1.Pod_State{podmanagerv1.Pod_STATE_FAILED}) {
 		t.Fatalf("a broken pod in use is in state %v", got)
 	}
 	s.own(false)
-	if got := s.states(f); slices.Contains(got, pool.Failed) || slices.Contains(got, pool.Draining) {
+	got := s.states(f)
+	if slices.Contains(got, podmanagerv1.Pod_STATE_FAILED) || slices.Contains(got, podmanagerv1.Pod_STATE_DRAINING) {
 		t.Errorf("the former owner shows the pod in state %v, want it left to the new owner", got)
 	}
 	sound := observed("f-1", f, 1, s.now)
 	s.handle(sound)
 	s.own(true)
-	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Ready}) {
+	if got := s.states(f); !slices.Equal(got, []podmanagerv1.Pod_State{podmanagerv1.Pod_STATE_READY}) {
 		t.Errorf("adopted again, a sound pod is in state %v", got)
 	}
 }
@@ -354,7 +357,7 @@ func TestMinimumServesUntilANewPodDoes(t *testing.T) {
 		s.actions = nil
 		s.pass(1)
 	}
-	if got := s.states(f); len(got) == 0 || got[0] != pool.Ready {
+	if got := s.states(f); len(got) == 0 || got[0] != podmanagerv1.Pod_STATE_READY {
 		t.Errorf("the pods are in states %v, want the former one to serve", got)
 	}
 }
@@ -372,7 +375,7 @@ func TestReplicaNoticesLostNetworkWithoutCallers(t *testing.T) {
 	if a, stoodDown := last[pool.StandDown](s); !stoodDown || a.Reason == "" {
 		t.Error("the replica does not notice that it reaches no pod")
 	}
-	if got := s.states(function("f")); !slices.Equal(got, []pool.PodState{pool.Failed}) {
+	if got := s.states(function("f")); !slices.Equal(got, []podmanagerv1.Pod_State{podmanagerv1.Pod_STATE_FAILED}) {
 		t.Errorf("a silent pod of its own is in state %v", got)
 	}
 }
@@ -385,7 +388,7 @@ func TestSilentPodOfAnotherReplicaIsItsOwners(t *testing.T) {
 	s.handle(observed("f-1", f, 1, s.now))
 	s.silent = true
 	s.pass(20)
-	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Ready}) {
+	if got := s.states(f); !slices.Equal(got, []podmanagerv1.Pod_State{podmanagerv1.Pod_STATE_READY}) {
 		t.Errorf("another owner's pod is in state %v, want it left to its owner", got)
 	}
 }

@@ -50,7 +50,6 @@ func (s state) usable() bool { return s <= checking }
 type pod struct {
 	pool      *pool
 	slot      int
-	id        string // value of the label by which the pod's Service selects the pod
 	name, uid string
 	observed  Observation // last observation
 
@@ -95,7 +94,7 @@ type removal struct {
 	// not. It is zero until then.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
-	failures    int       // number of refused deletions
+	backoff     time.Duration
 }
 
 // Reasons for deletions of pods, as label values of a metric.
@@ -140,11 +139,6 @@ func (p *pod) phase() Phase {
 	return p.observed.Phase
 }
 
-// version returns the version of the pod's template and settings.
-func (p *pod) version() version {
-	return version{p.observed.TemplateVersion, p.observed.SettingsVersion}
-}
-
 // newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. If
 // the versions are equal, an observation without an address is the older observation.
 func (p *pod) newerThan(o Observation) bool {
@@ -162,15 +156,11 @@ func (p *pod) newerThan(o Observation) bool {
 // storeObservation stores a new observation of a pod, and returns the previous observation.
 func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	before = p.observed
-	if p.uid == "" {
-		p.expiry.written = o.ReclaimAfter // the pod's creator has written it
-		if p.adopted {
-			p.expiry.foreign = o.ReclaimAfter
-		}
+	if p.uid == "" && !p.adopted {
+		p.expiry.written = o.ReclaimAfter // another replica may have created the pod first
 	}
 	p.uid = o.UID
 	p.observed = o
-	p.health.reportedReady = p.health.reportedReady || o.Ready
 	if p.state == creating {
 		p.setState(s.at, starting, "")
 	}
@@ -222,13 +212,6 @@ func (p *pod) changedSinceDrain() bool {
 	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
 
-// backOff delays the next attempt to delete a pod after the API server refused the deletion.
-func (r *removal) backOff(now time.Time) {
-	delay := min(minDeletionBackoff<<r.failures, deletionTimeout)
-	r.failures = min(r.failures+1, 7)
-	r.retryAt = now.Add(delay)
-}
-
 // minTTL is the minimum time to live of a pod. With less, a pod in use could expire before its expiry is extended.
 const minTTL = 5 * time.Second
 
@@ -258,16 +241,10 @@ func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	}
 }
 
-// annotationLags reports whether the annotation is so old that an extension justifies a write.
-func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
-	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
-}
-
 // extendExpiry moves the expiry of a pod in use to now plus the time to live. It never shortens the expiry.
 func (p *pod) extendExpiry(s *step) {
 	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
 		p.expiry.at = end
-		s.markDirty(p.pool)
 	}
 	p.writeExpiry(s)
 }

@@ -136,15 +136,6 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	return false
 }
 
-// needsTick reports whether the next tick must reconcile the pool, because a timeout may be running.
-func (p *pool) needsTick(now time.Time) bool {
-	if !p.isManaged() { // only the deletion of a pod that this replica evicted
-		return slices.ContainsFunc(p.pods, func(pod *pod) bool { return !pod.state.usable() && pod.isDeletedHere() })
-	}
-	unready := slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
-	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
-}
-
 // canDelete reports whether a pool can be removed from memory, because it has been empty for 10 minutes (goneFor).
 // Until then, the names of new pods depend on the UIDs of its former pods.
 func (p *pool) canDelete(now time.Time) bool {
@@ -159,7 +150,7 @@ func (p *pool) configure(s *step, c Config) {
 		p.since = s.moment
 	}
 	if former.template != p.version.template {
-		p.failure.reset() // the former template may have caused the failures
+		p.failure = failure{} // the former template may have caused the failures
 	}
 	s.markDirty(p)
 }
@@ -207,8 +198,7 @@ func (p *pool) reconsiderRemoval(s *step, pod *pod) {
 // because the time to live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
-		lags := pod.uid != "" && pod.state <= draining && pod.expiry.annotationLags(s.at, p.limits.TTL)
-		if lags && (p.isNeeded(pod) || p.inMinimum(s.at, pod)) {
+		if pod.state != deleting && (p.isNeeded(pod) || p.inMinimum(s.at, pod)) {
 			pod.extendExpiry(s)
 		}
 	}
@@ -235,15 +225,19 @@ func (p *pool) collectExpired(s *step) {
 func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
-		limit += maxSurge // a surge pod may replace an outdated pod
+		limit++ // a further pod may replace an outdated pod
 	}
 	var candidates []*pod
-	for _, pod := range slices.Backward(p.pods) {
-		if pod.state == ready {
-			candidates = append(candidates, pod)
+	for _, outdated := range []bool{true, false} {
+		for _, pod := range slices.Backward(p.pods) {
+			if pod.state == ready && p.isOutdated(s.at, pod) == outdated {
+				candidates = append(candidates, pod)
+			}
 		}
 	}
-	slices.SortStableFunc(candidates, func(a, b *pod) int { return cmp.Compare(p.drainOrder(s, a), p.drainOrder(s, b)) })
+	slices.SortStableFunc(candidates, func(a, b *pod) int {
+		return cmp.Compare(min(a.use.leases, 1), min(b.use.leases, 1))
+	})
 	usable, serving := p.countUsable(), len(candidates)
 	for _, pod := range candidates {
 		if serving > limit || (usable > limit && pod.use.leases == 0) {
@@ -254,20 +248,6 @@ func (p *pool) trimSurplus(s *step) {
 	}
 }
 
-// drainOrder returns the rank of a surplus pod. Pods with the lowest rank are drained first.
-func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
-	if pod.use.leases > 0 {
-		worth += 2
-	}
-	if !p.isOutdated(s.at, pod) {
-		worth++
-	}
-	return worth
-}
-
-// maxSurge is the maximum number of pods above MaxPods while an outdated pod is replaced.
-const maxSurge = 1
-
 // versionGrace is the time for which another replica's new pod does not count as outdated. That replica may not
 // have received the current template and settings yet. Without this time, replicas would drain the pods for which
 // their peers' callers wait, and no caller would get a pod.
@@ -276,7 +256,8 @@ const versionGrace = time.Minute
 // otherVersion reports whether a pod was built from another template or other settings than new pods. It returns
 // false while the template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
-	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
+	made := version{pod.observed.TemplateVersion, pod.observed.SettingsVersion}
+	return pod.uid != "" && p.version.template != "" && made != p.version
 }
 
 // isOutdated reports whether a pod must be replaced, because its template or settings are outdated. If replicas
@@ -357,37 +338,10 @@ const goneFor = 10 * time.Minute
 // podIndex contains the pods of all pools, the ids that are in use, and the UIDs of deleted pods.
 type podIndex struct {
 	byName map[string]*pod
-	// ids maps each id to the number of pods that use it, including other function runners' pods.
-	ids map[string]int
-	// foreign maps the names of other function runners' pods to the ids in their labels.
-	foreign map[string]string
+	// ids maps the names of pods, including other function runners' pods, to the ids by which Services select them.
+	ids map[string]string
 	// gone contains the removal times of deleted pods by UID, so that a late event does not restore a pod.
 	gone map[string]time.Time
-}
-
-func newPodIndex() podIndex {
-	return podIndex{
-		byName: make(map[string]*pod), ids: make(map[string]int),
-		foreign: make(map[string]string), gone: make(map[string]time.Time),
-	}
-}
-
-// setForeign stores another function runner's pod and its id, which new pods must not use. An empty id removes both.
-func (x *podIndex) setForeign(name, id string) {
-	if former, ok := x.foreign[name]; ok {
-		x.countID(former, -1)
-		delete(x.foreign, name)
-	}
-	if id != "" {
-		x.foreign[name] = id
-		x.countID(id, 1)
-	}
-}
-
-func (x *podIndex) countID(id string, n int) {
-	if x.ids[id] += n; x.ids[id] == 0 {
-		delete(x.ids, id)
-	}
 }
 
 // freeSlot returns the lowest free slot of a pool, and the name for a pod in this slot. No existing pod may use the
@@ -396,8 +350,17 @@ func (x *podIndex) countID(id string, n int) {
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])
-		if x.byName[name] == nil && x.ids[c.PodID(p.function, slot)] == 0 {
+		if x.byName[name] == nil && !x.usesID(c.PodID(p.function, slot)) {
 			return slot, name
 		}
 	}
+}
+
+func (x *podIndex) usesID(id string) bool {
+	for _, used := range x.ids {
+		if used == id {
+			return true
+		}
+	}
+	return false
 }

@@ -16,8 +16,8 @@ import (
 type lease struct {
 	id        LeaseID
 	pool      *pool
-	pod       *pod // nil while the lease waits
-	avoid     []string
+	pod       *pod     // nil while the lease waits
+	avoid     []string // names of different pods
 	tried     []string // addresses of replicas that the caller called before
 	requested moment
 
@@ -54,17 +54,17 @@ func (t *leaseTable) dequeue(l *lease) {
 	}
 }
 
-// reject rejects a waiting lease with an error.
-func (t *leaseTable) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
+// reject rejects a waiting lease with an error. r describes the error without the lease.
+func (t *leaseTable) reject(s *step, l *lease, r Reject) {
 	t.dequeue(l)
 	delete(t.known, l.id)
-	reason = cmp.Or(reason, "there is no pod for the function, and Kubernetes does not say why")
-	s.emit(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
+	r.Lease = l.id
+	s.emit(r)
 }
 
 // rejectExhausted rejects a waiting lease because a limit is reached. The caller may retry after a second.
 func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...any) {
-	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
+	t.reject(s, l, Reject{Class: fault.Exhausted, Reason: fmt.Sprintf(format, args...), RetryAfter: time.Second})
 }
 
 // grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips a lease while the
@@ -157,9 +157,7 @@ func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Proble
 // redirectLease redirects the caller of a waiting lease to the replica with the address owner. If owner is empty,
 // the caller may choose any other replica.
 func (t *leaseTable) redirectLease(s *step, l *lease, owner, reason string) {
-	t.dequeue(l)
-	delete(t.known, l.id)
-	s.emit(Reject{Lease: l.id, Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
+	t.reject(s, l, Reject{Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
 }
 
 // rejectAll rejects all waiting leases of a pool because of a problem. If another replica may not have the problem,
@@ -170,7 +168,8 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 			t.redirectLease(s, p.queue[0], "", problem.Reason)
 			continue
 		}
-		t.reject(s, p.queue[0], problem.Kind.faultClass(), problem.Reason, retryAfter)
+		reason := cmp.Or(problem.Reason, "there is no pod for the function, and Kubernetes does not say why")
+		t.reject(s, p.queue[0], Reject{Class: problem.Kind.faultClass(), Reason: reason, RetryAfter: retryAfter})
 	}
 }
 
@@ -243,17 +242,6 @@ const (
 	outOfMemory
 )
 
-// distinctNames removes duplicates from the names of failed pods, so that a pod that failed twice counts once.
-func distinctNames(names []string) []string {
-	var first []string
-	for _, name := range names {
-		if !slices.Contains(first, name) {
-			first = append(first, name)
-		}
-	}
-	return first
-}
-
 // memoryVerdictOf determines if a lack of memory caused all earlier failures of a lease's evaluation. The result
 // may be pending, because a caller notices a broken pod before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
@@ -295,8 +283,8 @@ func (t *leaseTable) rejectOutOfMemory(s *step, p *pool) {
 		if t.memoryVerdictOf(s.at, l) != outOfMemory {
 			continue
 		}
-		t.reject(s, l, fault.Precondition, fmt.Sprintf("out of memory: the kernel ended pods %s while they ran "+
-			"this evaluation: give the function a larger memory limit, or make the package smaller",
-			strings.Join(l.avoid, " and ")), 0)
+		reason := fmt.Sprintf("out of memory: the kernel ended pods %s while they ran this evaluation: give the function a "+
+			"larger memory limit, or make the package smaller", strings.Join(l.avoid, " and "))
+		t.reject(s, l, Reject{Class: fault.Precondition, Reason: reason})
 	}
 }

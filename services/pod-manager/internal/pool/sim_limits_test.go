@@ -5,6 +5,7 @@ package pool_test
 import (
 	"fmt"
 
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -19,7 +20,9 @@ func usable(p status) int {
 	return n
 }
 
-func (p podStatus) usable() bool { return p.State == pool.Starting || p.State == pool.Ready }
+func (p podStatus) usable() bool {
+	return p.State == podmanagerv1.Pod_STATE_STARTING || p.State == podmanagerv1.Pod_STATE_READY
+}
 
 // found is how many pods an event shows that were not known: one or none.
 func (r *referee) found(event pool.Event) int {
@@ -70,7 +73,7 @@ func (r *referee) judgeGranted(actions []pool.Action) error {
 				grant.Lease, grant.Pod, r.requests[grant.Lease].avoid)
 		}
 		for _, pod := range r.pools[grant.Function].Pods {
-			if pod.UID == grant.UID && pod.State == pool.Starting {
+			if pod.UID == grant.UID && pod.State == podmanagerv1.Pod_STATE_STARTING {
 				return fmt.Errorf("lease %d is granted on %s, which does not serve: %v", grant.Lease, grant.Pod, pod)
 			}
 		}
@@ -110,7 +113,7 @@ func (r *referee) judgeLimits(event pool.Event, f pool.Function, expected int, c
 	n, limit := usable(r.pools[f]), r.limits(f).MaxPods
 	current := 0
 	for _, pod := range r.pools[f].Pods {
-		if !pod.Outdated && (pod.State == pool.Starting || pod.State == pool.Ready) {
+		if !pod.Outdated && (pod.State == podmanagerv1.Pod_STATE_STARTING || pod.State == podmanagerv1.Pod_STATE_READY) {
 			current++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -33,7 +34,7 @@ func (r *referee) judgeLives(event pool.Event) error {
 		}
 	case pool.LeaseRequested:
 		for _, pod := range r.pools[e.Function].Pods {
-			if pod.State == pool.Starting {
+			if pod.State == podmanagerv1.Pod_STATE_STARTING {
 				r.lives.prolong(pod.UID, r.now.Add(r.limits(e.Function).TTL))
 			}
 		}
@@ -52,7 +53,7 @@ func (r *referee) judgeLives(event pool.Event) error {
 }
 
 func (r *referee) judgeLife(limits pool.Limits, p status, pod podStatus) error {
-	uid, starting := pod.UID, pod.State == pool.Starting
+	uid, starting := pod.UID, pod.State == podmanagerv1.Pod_STATE_STARTING
 	// Which pods are the minimum depends on versions that are not known here.
 	if pod.Active > 0 || p.Waiting > 0 || r.minimum[p.Function] > 0 {
 		r.lives.prolong(uid, r.now.Add(limits.TTL)) // which other replicas are told
@@ -65,7 +66,7 @@ func (r *referee) judgeLife(limits pool.Limits, p status, pod podStatus) error {
 		limit += limits.ReadyTimeout // the minimum may need it
 	}
 	over := r.now.Sub(r.lives[uid])
-	if uid != "" && over > limit && (starting || pod.State == pool.Ready) {
+	if uid != "" && over > limit && (starting || pod.State == podmanagerv1.Pod_STATE_READY) {
 		return fmt.Errorf("pod %s outlives its time by %s", pod.Name, over)
 	}
 	return nil

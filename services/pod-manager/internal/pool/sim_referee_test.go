@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -242,7 +243,7 @@ type status struct {
 type podStatus struct {
 	Name, UID, Reason string
 	Slot, Active      int
-	State             pool.PodState
+	State             podmanagerv1.Pod_State
 	Adopted, Outdated bool
 	Ready             time.Time // zero until the pod was ready once
 }

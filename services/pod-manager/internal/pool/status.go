@@ -12,18 +12,6 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// PodState is the state of a pod in messages of the API.
-type PodState = podmanagerv1.Pod_State
-
-// The states.
-const (
-	Starting = podmanagerv1.Pod_STATE_STARTING // not ready yet, or being checked
-	Ready    = podmanagerv1.Pod_STATE_READY    // accepts leases
-	Draining = podmanagerv1.Pod_STATE_DRAINING // gets no new leases
-	Failed   = podmanagerv1.Pod_STATE_FAILED   // broken, still used by leases
-	Deleting = podmanagerv1.Pod_STATE_DELETING // deletion in progress
-)
-
 // Functions returns all functions that have a pool, sorted by creation of the pools.
 func (m *Machine) Functions() []Function {
 	functions := make([]Function, 0, len(m.pools))
@@ -49,7 +37,7 @@ type Counts struct {
 // PodKind is the key of [Counts.Pods].
 type PodKind struct {
 	Function Function
-	State    PodState
+	State    podmanagerv1.Pod_State
 }
 
 // Counts returns the current numbers of functions and pods.
@@ -115,24 +103,24 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 		s.Reason = cmp.Or(p.observed.Problem.Reason, p.observed.Reason)
 	default:
 	}
-	if s.GetState() == Starting {
+	if s.GetState() == podmanagerv1.Pod_STATE_STARTING {
 		s.Phase = p.phase()
 	}
 	return s
 }
 
-func (p *pod) publicState() PodState {
+func (p *pod) publicState() podmanagerv1.Pod_State {
 	switch {
 	case p.state == ready:
-		return Ready
+		return podmanagerv1.Pod_STATE_READY
 	case p.state == draining && p.removal.unsound:
-		return Failed
+		return podmanagerv1.Pod_STATE_FAILED
 	case p.state == draining:
-		return Draining
+		return podmanagerv1.Pod_STATE_DRAINING
 	case p.state == deleting:
-		return Deleting
+		return podmanagerv1.Pod_STATE_DELETING
 	default:
-		return Starting
+		return podmanagerv1.Pod_STATE_STARTING
 	}
 }
 

@@ -38,20 +38,21 @@ func TestStatus(t *testing.T) {
 		Pods: []*podmanagerv1.Pod{
 			{
 				Name: "f-1", Uid: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1",
-				State: pool.Ready, Active: 2, LeasesTotal: 2,
+				State: podmanagerv1.Pod_STATE_READY, Active: 2, LeasesTotal: 2,
 				CreateTime: at(2 * time.Second), ReadyTime: at(2 * time.Second), ReclaimTime: at(10*time.Minute + 2*time.Second),
 			},
 			{
-				Name: "f-2", Uid: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: pool.Starting,
+				Name: "f-2", Uid: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: podmanagerv1.Pod_STATE_STARTING,
 				Phase: pool.PhasePulling, CreateTime: at(2 * time.Second), ReclaimTime: at(10 * time.Minute),
 			},
 			{
-				Name: "f-3", Uid: "uid of f-3", Slot: 3, TemplateVersion: "v1", State: pool.Deleting,
+				Name: "f-3", Uid: "uid of f-3", Slot: 3, TemplateVersion: "v1", State: podmanagerv1.Pod_STATE_DELETING,
 				Reason: "the kubelet says fatal", CreateTime: at(2 * time.Second), ReclaimTime: at(10 * time.Minute),
 			},
 			{
-				Name: "f-4", Uid: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1", State: pool.Deleting,
-				Reason: "another client deleted it", Adopted: true, CreateTime: at(0), ReclaimTime: at(5 * time.Minute),
+				Name: "f-4", Uid: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1",
+				State: podmanagerv1.Pod_STATE_DELETING, Reason: "another client deleted it", Adopted: true,
+				CreateTime: at(0), ReclaimTime: at(5 * time.Minute),
 			},
 		},
 	}
@@ -67,14 +68,20 @@ func TestStates(t *testing.T) {
 	tests := []struct {
 		name   string
 		event  string
-		state  pool.PodState
+		state  podmanagerv1.Pod_State
 		reason string
 	}{
-		{"in use", "tick", pool.Ready, ""},
-		{"found broken", "end 2 reset", pool.Starting, "an evaluation found it broken, and its health is being probed"},
-		{"dead, in use", "see f-1 lost", pool.Failed, "the kubelet says lost"},
-		{"deleted by others, in use", "see f-1 running deleting", pool.Deleting, "another client deleted it"},
-		{"stuck", "see f-1 stuck", pool.Starting, "the kubelet says stuck"},
+		{"in use", "tick", podmanagerv1.Pod_STATE_READY, ""},
+		{
+			"found broken", "end 2 reset", podmanagerv1.Pod_STATE_STARTING,
+			"an evaluation found it broken, and its health is being probed",
+		},
+		{"dead, in use", "see f-1 lost", podmanagerv1.Pod_STATE_FAILED, "the kubelet says lost"},
+		{
+			"deleted by others, in use", "see f-1 running deleting", podmanagerv1.Pod_STATE_DELETING,
+			"another client deleted it",
+		},
+		{"stuck", "see f-1 stuck", podmanagerv1.Pod_STATE_STARTING, "the kubelet says stuck"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
