@@ -266,10 +266,12 @@ else
 	@echo "skipped: the tests of faults, upgrades and teardown on a cluster of our own, and of real registries, which need root on Debian"
 endif
 
-# on_test_cluster runs a target on a new cluster, and removes the cluster.
+# on_test_cluster runs a target on a new cluster, and removes the cluster. Make passes its job server only to recipes
+# that name $(MAKE) themselves, and the make in this macro would warn that the job server is missing.
+WITHOUT_JOB_SERVER = export MAKEFLAGS="$$(sed 's/ -j[0-9]*//; s/ --jobserver-auth=[^ ]*//' <<<"$$MAKEFLAGS")"
 define on_test_cluster
-	@rm -rf $(EVIDENCE)/$(TEST_CLUSTER)*; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down
-	@failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) $(1) || failed=1; \
+	@rm -rf $(EVIDENCE)/$(TEST_CLUSTER)*; $(WITHOUT_JOB_SERVER); $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down
+	@failed=; $(WITHOUT_JOB_SERVER); $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) $(1) || failed=1; \
 	 $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down || failed=1; \
 	 test -z "$$failed"
 endef
