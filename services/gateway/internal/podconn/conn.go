@@ -107,7 +107,7 @@ func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 
 // dialOnce makes a single attempt to connect, and stores the error in c.dialError, because gRPC does not return it.
 func (c *Conn) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	conn, err := c.pool.cfg.Dial(ctx, network, address)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // canceled because another attempt succeeded
 		c.dialError.Store(&err)
 	}

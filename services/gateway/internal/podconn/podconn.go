@@ -7,11 +7,13 @@ package podconn
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/krm-function-runner/function-runner/libs/dial"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
@@ -28,6 +30,8 @@ type Config struct {
 	// Identity is this program's certificate for connections to pods. It is nil if mutual TLS is disabled.
 	Identity  *mtls.Identity
 	Telemetry *telemetry.Telemetry
+	// Dial replaces the machine's network in tests. It is nil in programs.
+	Dial dial.Func
 }
 
 // Pod contains everything that is needed to connect to a pod and to verify its identity.
@@ -50,6 +54,9 @@ type Pool struct {
 
 // New returns a pool without connections. Callers must run the method Run in the background.
 func New(cfg Config) *Pool {
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -20,8 +21,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
 
@@ -41,17 +42,16 @@ func withDetails(t *testing.T, err *connect.Error, details ...proto.Message) *co
 // evaluateOn evaluates on one pod that answers with err, or with a list if err is nil.
 func evaluateOn(t *testing.T, list string, err error) error {
 	t.Helper()
-	address := testpod.Serve(t, 1<<20, func(
-		context.Context, *evaluator.EvaluateFunctionRequest,
-	) (*evaluator.EvaluateFunctionResponse, error) {
-		if err != nil {
-			return nil, err
-		}
-		return &evaluator.EvaluateFunctionResponse{ResourceList: []byte(list)}, nil
+	answer := func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		return &evaluator.EvaluateFunctionResponse{ResourceList: []byte(list)}, err
+	}
+	var got error
+	synctest.Test(t, func(t *testing.T) {
+		var network pipenet.Network
+		testpod.ServeAt(t, &network, "a:9446", 1<<20, answer)
+		_, got = newEvaluatorIn(t, &network, leasetest.NewManager(pods(pod("a", "a:9446")))).Evaluate(t.Context(), request)
 	})
-	m := leasetest.NewManager(pods(pod("a", address)))
-	_, err = newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
-	return err
+	return got
 }
 
 // TestNoCodeOfAPodIsNotFound has pods that answer with each code, with and without the

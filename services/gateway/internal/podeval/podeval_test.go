@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/krm-function-runner/function-runner/libs/dial"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -29,6 +31,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
 	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
@@ -43,18 +46,27 @@ var request = evaluation.Request{
 	Given: "fn:v1", Image: imagename.Name{Repository: "example.com/fn", Tag: "v1"}, ResourceList: []byte(list),
 }
 
+// connectTimeout is the connect timeout of a new pod. Another pod has a fifth.
+const connectTimeout = 5 * time.Second
+
 // newEvaluator returns an evaluator that retries twice.
 func newEvaluator(t *testing.T, m lease.Manager, tel *telemetry.Telemetry) *podeval.Evaluator {
 	t.Helper()
-	return newEvaluatorWith(t, m, tel, 5*time.Second)
+	return newEvaluatorOver(t, nil, m, tel)
 }
 
-// newEvaluatorWith returns an evaluator that waits so long for a connection.
-func newEvaluatorWith(
-	t *testing.T, m lease.Manager, tel *telemetry.Telemetry, connectTimeout time.Duration,
+// newEvaluatorIn returns an evaluator that retries twice, for pods in a network in memory.
+func newEvaluatorIn(t *testing.T, network *pipenet.Network, m lease.Manager) *podeval.Evaluator {
+	t.Helper()
+	return newEvaluatorOver(t, network.Dial, m, telemetry.Discard())
+}
+
+// newEvaluatorOver returns an evaluator that connects by dial, or over the machine's network if dial is nil.
+func newEvaluatorOver(
+	t *testing.T, dial dial.Func, m lease.Manager, tel *telemetry.Telemetry,
 ) *podeval.Evaluator {
 	t.Helper()
-	conns := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: tel})
+	conns := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: tel, Dial: dial})
 	e, err := podeval.New(podeval.Config{
 		Leases: m, Conns: conns, MaxRetries: 2, ConnectTimeout: connectTimeout, Telemetry: tel,
 	})
@@ -90,18 +102,20 @@ const refused = "127.0.0.1:1"
 // failing returns the address of a pod whose answer is always err.
 func failing(t *testing.T, err error) (address string) {
 	t.Helper()
-	return testpod.Serve(t, 1<<20, func(
-		context.Context, *evaluator.EvaluateFunctionRequest,
-	) (*evaluator.EvaluateFunctionResponse, error) {
-		return nil, err
-	})
+	return testpod.Serve(t, 1<<20, fail(err))
 }
 
-// hanging returns the address of a pod that never answers. It calls begun when an evaluation
-// begins, and ended after the evaluation's end; both may be nil.
-func hanging(t *testing.T, begun, ended func()) (address string) {
-	t.Helper()
-	return testpod.Serve(t, 1<<20, func(
+// fail returns a function whose answer is always err.
+func fail(err error) testpod.Func {
+	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		return nil, err
+	}
+}
+
+// hang returns a function that never answers. It calls begun when an evaluation begins, and ended after the
+// evaluation's end; both may be nil.
+func hang(begun, ended func()) testpod.Func {
+	return func(
 		ctx context.Context, _ *evaluator.EvaluateFunctionRequest,
 	) (*evaluator.EvaluateFunctionResponse, error) {
 		if begun != nil {
@@ -112,7 +126,7 @@ func hanging(t *testing.T, begun, ended func()) (address string) {
 			ended()
 		}
 		return nil, ctx.Err()
-	})
+	}
 }
 
 // exitCode returns the exit code in the details of a function's failure, and -1 for other errors.
@@ -152,20 +166,21 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
-	good := testpod.Serve(t, 1<<20, echo)
-	fails := func(code connect.Code) string {
-		return failing(t, connect.NewError(code, errors.New("not a wrapper server")))
+	fails := func(code connect.Code) testpod.Func {
+		return fail(connect.NewError(code, errors.New("not a wrapper server")))
 	}
-	lies := func(code connect.Code) string {
-		return failing(t, withDetails(t, connect.NewError(code, errors.New("not a wrapper server")),
+	lies := func(code connect.Code) testpod.Func {
+		return fail(withDetails(t, connect.NewError(code, errors.New("not a wrapper server")),
 			&functionrunnerv1.FunctionFailure{ExitCode: 1}, &errdetails.RetryInfo{}))
 	}
-	var cut *cutproxy.Proxy
-	cut = cutproxy.New(t, hanging(t, func() { cut.Cut() }, nil))
-	for name, tc := range map[string]struct{ address, reason string }{
-		"refused":                         {refused, "connection refused"},
-		"unknown host":                    {"no..such.host:9446", "no such host"}, // which needs no name server
-		"killed":                          {cut.Address, ""},
+	var bad *pipenet.Host
+	for name, tc := range map[string]struct {
+		answer testpod.Func // nil for a pod without a server
+		reason string
+	}{
+		"refused":                         {nil, "connection refused"},
+		"unknown host":                    {nil, "no such host"},
+		"killed":                          {hang(func() { bad.Kill() }, nil), ""},
 		"unavailable":                     {fails(connect.CodeUnavailable), "not a wrapper server"},
 		"unimplemented":                   {fails(connect.CodeUnimplemented), "not a wrapper server"},
 		"not found":                       {fails(connect.CodeNotFound), "not a wrapper server"},
@@ -177,49 +192,64 @@ func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
 		"canceled, with our details":      {lies(connect.CodeCanceled), "not a wrapper server"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var opens []*lease.Open
-			lend := pods(pod("bad", tc.address), pod("good", good))
-			m := leasetest.NewManager(func(
-				ctx context.Context, open *lease.Open, waiting func(*lease.Waiting),
-			) (*lease.Granted, error) {
-				opens = append(opens, open)
-				return lend(ctx, open, waiting)
+			synctest.Test(t, func(t *testing.T) {
+				var network pipenet.Network
+				testpod.ServeAt(t, &network, "good:9446", 1<<20, echo)
+				if tc.answer != nil {
+					bad = testpod.ServeAt(t, &network, "bad:9446", 1<<20, tc.answer)
+				}
+				dial := func(ctx context.Context, protocol, address string) (net.Conn, error) {
+					if name == "unknown host" && address == "bad:9446" {
+						return nil, &net.DNSError{Err: "no such host", Name: "bad", IsNotFound: true}
+					}
+					return network.Dial(ctx, protocol, address)
+				}
+				var opens []*lease.Open
+				lend := pods(pod("bad", "bad:9446"), pod("good", "good:9446"))
+				m := leasetest.NewManager(func(
+					ctx context.Context, open *lease.Open, waiting func(*lease.Waiting),
+				) (*lease.Granted, error) {
+					opens = append(opens, open)
+					return lend(ctx, open, waiting)
+				})
+				resp, err := newEvaluatorOver(t, dial, m, telemetry.Discard()).Evaluate(t.Context(), request)
+				if err != nil || string(resp.ResourceList) != list {
+					t.Fatalf("got %q, %v", resp.ResourceList, err)
+				}
+				got := m.AwaitFinish(t)
+				if got.Pod != "bad" || got.Outcome != lease.PodBroken ||
+					got.Reason == "" || !strings.Contains(got.Reason, tc.reason) {
+					t.Errorf("the first lease finished with %v, want the reason %q", got, tc.reason)
+				}
+				if got := m.AwaitFinish(t); got.Pod != "good" || got.Outcome != lease.Done {
+					t.Errorf("the second lease finished with %v", got)
+				}
+				second := opens[1]
+				if second.GetAttempt() != 2 || !slices.Equal(second.GetAvoidPods(), []string{"bad"}) {
+					t.Errorf("the second lease was opened with %v", second)
+				}
 			})
-			resp, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
-			if err != nil || string(resp.ResourceList) != list {
-				t.Fatalf("got %q, %v", resp.ResourceList, err)
-			}
-			got := m.AwaitFinish(t)
-			if got.Pod != "bad" || got.Outcome != lease.PodBroken ||
-				got.Reason == "" || !strings.Contains(got.Reason, tc.reason) {
-				t.Errorf("the first lease finished with %v, want the reason %q", got, tc.reason)
-			}
-			if got := m.AwaitFinish(t); got.Pod != "good" || got.Outcome != lease.Done {
-				t.Errorf("the second lease finished with %v", got)
-			}
-			second := opens[1]
-			if second.GetAttempt() != 2 || !slices.Equal(second.GetAvoidPods(), []string{"bad"}) {
-				t.Errorf("the second lease was opened with %v", second)
-			}
 		})
 	}
 }
 
 func TestRetriesAreBounded(t *testing.T) {
-	m := leasetest.NewManager(pods(pod("a", refused), pod("b", refused), pod("c", refused), pod("d", refused)))
-	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
-	if fault.Of(err) != fault.Unavailable {
-		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
-	}
-	for _, want := range []string{
-		"unable to evaluate fn:v1 with pod evaluator: pod c broke: ",
-		"connection refused",
-		"3 pods broke one after the other: a, b, c",
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q does not say %q", err, want)
+	synctest.Test(t, func(t *testing.T) {
+		m := leasetest.NewManager(pods(pod("a", refused), pod("b", refused), pod("c", refused), pod("d", refused)))
+		_, err := newEvaluatorIn(t, new(pipenet.Network), m).Evaluate(t.Context(), request)
+		if fault.Of(err) != fault.Unavailable {
+			t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
 		}
-	}
+		for _, want := range []string{
+			"unable to evaluate fn:v1 with pod evaluator: pod c broke: ",
+			"connection refused",
+			"3 pods broke one after the other: a, b, c",
+		} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %q does not say %q", err, want)
+			}
+		}
+	})
 }
 
 func TestTheWrappersOwnErrorsArePassedOn(t *testing.T) {
@@ -278,7 +308,7 @@ func TestTheCallersCancellationReachesTheFunction(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	stopped := make(chan struct{})
-	m := leasetest.NewManager(pods(pod("a", hanging(t, leave, func() { close(stopped) }))))
+	m := leasetest.NewManager(pods(pod("a", testpod.Serve(t, 1<<20, hang(leave, func() { close(stopped) })))))
 	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, request)
 	if fault.Of(err) != fault.Canceled {
 		t.Errorf("error %v of class %v, want canceled", err, fault.Of(err))
@@ -291,24 +321,27 @@ func TestTheCallersCancellationReachesTheFunction(t *testing.T) {
 
 // TestAPodsDeadline has a pod whose clock is a little ahead of the caller's.
 func TestAPodsDeadline(t *testing.T) {
-	address := failing(t, connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded))
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	m := leasetest.NewManager(pods(pod("a", address)))
-	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, request)
-	if !isTimeout(err) {
-		t.Errorf("error %v of class %v, want the caller's deadline", err, fault.Of(err))
-	}
-	if got := m.AwaitFinish(t); got.Outcome != lease.Abandoned {
-		t.Errorf("finished with %v, want abandoned", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var network pipenet.Network
+		early := fail(connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded))
+		testpod.ServeAt(t, &network, "a:9446", 1<<20, early)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		m := leasetest.NewManager(pods(pod("a", "a:9446")))
+		_, err := newEvaluatorIn(t, &network, m).Evaluate(ctx, request)
+		if !isTimeout(err) {
+			t.Errorf("error %v of class %v, want the caller's deadline", err, fault.Of(err))
+		}
+		if got := m.AwaitFinish(t); got.Outcome != lease.Abandoned {
+			t.Errorf("finished with %v, want abandoned", got)
+		}
+	})
 }
 
 // TestEvaluationTime has callers who wait for ever, and pods that hang.
 func TestEvaluationTime(t *testing.T) {
-	hang := hanging(t, nil, nil)
 	granted := func(own time.Duration) leasetest.Grant {
-		g := pod("fn-1", hang)
+		g := pod("fn-1", "fn-1:9446")
 		if own > 0 {
 			g.MaxEvaluationTime = durationpb.New(own)
 		}
@@ -320,51 +353,44 @@ func TestEvaluationTime(t *testing.T) {
 	}
 	tests := map[string]struct {
 		reason      string
-		limit, own  time.Duration // the gateway's limit, and the function's own
-		phase, want string        // want is in the text, with the limit that ended the evaluation in place of LIMIT
+		limit       time.Duration // the gateway's limit
+		grant       leasetest.Grant
+		took        time.Duration
+		phase, want string
 	}{
 		"the gateway's": {
-			"it counts all", 50 * time.Millisecond, 0,
-			"the function was running in pod fn-1", "may take LIMIT: raise FNR_TEST",
+			"it counts all", 50 * time.Millisecond, granted(0), 50 * time.Millisecond,
+			"the function was running in pod fn-1", "may take 50ms: raise FNR_TEST",
 		},
 		"the function's": {
-			"it counts the run", time.Hour, 60 * time.Millisecond,
-			"the function was running", "may take LIMIT: raise maxEvaluationTime of fn:v1 in the pod cache configuration",
+			"it counts the run", time.Hour, granted(60 * time.Millisecond), 60 * time.Millisecond,
+			"the function was running", "may take 60ms: raise maxEvaluationTime of fn:v1 in the pod cache configuration",
 		},
 		"the function's later": {
-			"it takes the gateway's place", 500 * time.Millisecond, 600 * time.Millisecond,
-			"the function was running", "may take LIMIT: raise maxEvaluationTime",
+			"it takes the gateway's place", 500 * time.Millisecond, granted(600 * time.Millisecond), 600 * time.Millisecond,
+			"the function was running", "may take 600ms: raise maxEvaluationTime",
 		},
 		"waiting": {
-			"no pod is waited for longer", 50 * time.Millisecond, -1,
-			"waiting for a pod", "may take LIMIT: raise FNR_TEST",
+			"no pod is waited for longer", 50 * time.Millisecond, never, 50 * time.Millisecond,
+			"waiting for a pod", "may take 50ms: raise FNR_TEST",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			// On a busy machine, a short limit may be over before its phase has begun.
-			for limit, own := tc.limit, tc.own; ; limit, own = limit*4, own*4 {
-				grant, ends := never, limit
-				if own >= 0 {
-					grant = granted(own)
-				}
-				if own > 0 {
-					ends = own
-				}
+			synctest.Test(t, func(t *testing.T) {
+				var network pipenet.Network
+				testpod.ServeAt(t, &network, "fn-1:9446", 1<<20, hang(nil, nil))
 				req := request
-				req.Limit = function.NewTimeLimit(limit, "FNR_TEST")
-				_, err := newEvaluator(t, leasetest.NewManager(grant), telemetry.Discard()).Evaluate(t.Context(), req)
-				if !isTimeout(err) {
-					t.Fatalf("error %v of class %v: %s", err, fault.Of(err), tc.reason)
+				req.Limit = function.NewTimeLimit(tc.limit, "FNR_TEST")
+				begin := time.Now()
+				_, err := newEvaluatorIn(t, &network, leasetest.NewManager(tc.grant)).Evaluate(t.Context(), req)
+				if !isTimeout(err) || time.Since(begin) != tc.took {
+					t.Fatalf("error %v of class %v after %v: %s", err, fault.Of(err), time.Since(begin), tc.reason)
 				}
-				if !strings.Contains(err.Error(), tc.phase) && ends < time.Minute {
-					continue
+				if !strings.Contains(err.Error(), tc.phase) || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error %q does not say %q in the phase %q: %s", err, tc.want, tc.phase, tc.reason)
 				}
-				if want := strings.Replace(tc.want, "LIMIT", ends.String(), 1); !strings.Contains(err.Error(), want) {
-					t.Errorf("error %q does not say %q in the phase %q: %s", err, want, tc.phase, tc.reason)
-				}
-				return
-			}
+			})
 		})
 	}
 }
@@ -464,7 +490,7 @@ func TestAPanicEndsTheLease(t *testing.T) {
 // TestDeadlines has callers whose deadline passes at each step.
 func TestDeadlines(t *testing.T) {
 	var pass context.CancelFunc
-	hang := hanging(t, func() { pass() }, nil)
+	address := testpod.Serve(t, 1<<20, hang(func() { pass() }, nil))
 	waits := func(w *lease.Waiting) leasetest.Grant {
 		return func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 			if w != nil {
@@ -495,7 +521,7 @@ func TestDeadlines(t *testing.T) {
 			", waiting for a pod: pulling images, pod fn-1 (Pulling image)",
 		},
 		"connecting": {connects, ", connecting to pod fn-1 ("},
-		"running":    {pods(pod("fn-1", hang)), ", the function was running in pod fn-1"},
+		"running":    {pods(pod("fn-1", address)), ", the function was running in pod fn-1"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -568,26 +594,25 @@ func TestANewPodThatIsNotReachableAtOnce(t *testing.T) {
 // TestNameServersAreNotThePodsFault: a pod is tried for as long as a new one if name servers do not answer, and not
 // reported as broken.
 func TestNameServersAreNotThePodsFault(t *testing.T) {
-	const connectTimeout = 500 * time.Millisecond
-	former := net.DefaultResolver
-	t.Cleanup(func() { net.DefaultResolver = former })
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("no name server answers")
-	}}
-	m := leasetest.NewManager(pods(pod("a", "no.such.name.invalid:9446")))
-	begin := time.Now()
-	_, err := newEvaluatorWith(t, m, telemetry.Discard(), connectTimeout).Evaluate(t.Context(), request)
-	if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "no.such.name.invalid") {
-		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
-	}
-	if took := time.Since(begin); took < 3*connectTimeout {
-		t.Errorf("three attempts took %v, want %v each at least", took, connectTimeout)
-	}
-	for range 3 {
-		if ended := m.AwaitFinish(t); ended.Outcome != lease.Done {
-			t.Errorf("a lease ended with %v: %s", ended.Outcome, ended.Reason)
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.DNSError{Err: "no name server answers", Name: "no.such.name.invalid"}
 		}
-	}
+		m := leasetest.NewManager(pods(pod("a", "no.such.name.invalid:9446")))
+		begin := time.Now()
+		_, err := newEvaluatorOver(t, dial, m, telemetry.Discard()).Evaluate(t.Context(), request)
+		if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "no.such.name.invalid") {
+			t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
+		}
+		if took := time.Since(begin); took != 3*connectTimeout {
+			t.Errorf("three attempts took %v, want %v each", took, connectTimeout)
+		}
+		for range 3 {
+			if ended := m.AwaitFinish(t); ended.Outcome != lease.Done {
+				t.Errorf("a lease ended with %v: %s", ended.Outcome, ended.Reason)
+			}
+		}
+	})
 }
 
 // TestConnectionsOfBrokenPodsAreNotUsedAgain: the next attempt on the pod has a new one.

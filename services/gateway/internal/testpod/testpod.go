@@ -20,7 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
@@ -43,6 +45,17 @@ func Serve(t testing.TB, limit int, f Func) string {
 	})
 }
 
+// ServeAt starts the same server as [Serve], at an address of a network in memory, for tests in virtual time.
+func ServeAt(t testing.TB, network *pipenet.Network, address string, limit int, f Func) *pipenet.Host {
+	t.Helper()
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	handler, err := newHandler(limit, f, nil, frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network.Serve(t, address, handler)
+}
+
 // ServeSecured starts the same server as [Serve], but with TLS. The server has the given identity, and accepts only
 // callers whose SPIFFE IDs match the pattern callers.
 func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit int, f Func) string {
@@ -59,15 +72,19 @@ func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit i
 func component(
 	limit int, f Func, identity *mtls.Identity, access rpcserve.Access, frame servermain.Frame,
 ) (serve.Component, error) {
+	handler, err := newHandler(limit, f, access, frame)
+	endpoint := serve.Endpoint{Name: "evaluator", Handler: handler, TLS: identity.Server()}
+	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
+}
+
+func newHandler(limit int, f Func, access rpcserve.Access, frame servermain.Frame) (http.Handler, error) {
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
-	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+	return rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: limit, MaxResponseBytes: limit,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(f, options...)
 		},
 	})
-	endpoint := serve.Endpoint{Name: "evaluator", Handler: handler, TLS: identity.Server()}
-	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
 }
 
 // ServeFunctions starts a server for several test functions, until the test ends, and returns the server's address.
