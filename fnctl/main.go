@@ -10,14 +10,16 @@ import (
 	"syscall"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/docker"
 	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
 
 func main() {
 	descriptors.CloseOnExec() // programs and sandboxes inherit no files of the parent of fnctl
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
-	env := cli.Environment{Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	code := cli.Run(ctx, env, cli.Arguments(os.Args))
+	env := command.Environment{Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	code := cli.Run(ctx, env, docker.Arguments(os.Args))
 	stop()
 	os.Exit(code)
 }

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/docker"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
@@ -27,8 +29,8 @@ func TestMain(m *testing.M) {
 	fnctl := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		//nolint:forbidigo // stands in for main
-		env := cli.Environment{Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-		code := cli.Run(ctx, env, cli.Arguments(os.Args))
+		env := command.Environment{Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+		code := cli.Run(ctx, env, docker.Arguments(os.Args))
 		stop()
 		os.Exit(code)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
@@ -40,7 +41,7 @@ func TestGatewaysThroughKubectl(t *testing.T) {
 		"--address=other:1 --context=c": "service/other :1",
 	} {
 		var out strings.Builder
-		env := cli.Environment{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}
+		env := command.Environment{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}
 		cli.Run(t.Context(), env, append([]string{"pods", "--namespace=porch-system"}, strings.Fields(args)...))
 		if !strings.Contains(out.String(), "warm-v1-0") {
 			t.Errorf("it prints %q, want the pods", out.String())
@@ -59,7 +60,7 @@ func TestFlagsOfClusters(t *testing.T) {
 		"eval --local --namespace=a -i a": "not both",
 	} {
 		var out strings.Builder
-		env := cli.Environment{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}
+		env := command.Environment{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}
 		if code := cli.Run(t.Context(), env, strings.Fields(args)); code != 2 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: exit code %d and %q, want 2 and %q", args, code, out.String(), want)
 		}

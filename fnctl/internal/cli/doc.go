@@ -13,7 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/complete"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
@@ -29,14 +32,14 @@ const docExamples = `  fnctl doc --image set-namespace:v0.4.5 --local
   fnctl doc --exec "go run ./my-function"`
 
 type docCommand struct {
-	env            Environment
+	env            command.Environment
 	image, program string
-	functions      functionFlags
-	gateway        gatewayFlags
+	prefix         string
+	gateway        backend.Flags
 }
 
-func newDoc(env Environment) *cobra.Command {
-	c := &docCommand{env: env, gateway: gatewayFlags{help: true, phases: isTerminal(env.Stderr)}}
+func newDoc(env command.Environment) *cobra.Command {
+	c := &docCommand{env: env, gateway: backend.Flags{Help: true, Phases: command.IsTerminal(env.Stderr)}}
 	cmd := &cobra.Command{
 		Use:     "doc --image IMAGE",
 		Short:   "Show the help of a function",
@@ -45,32 +48,32 @@ func newDoc(env Environment) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(cmd.Flags()); err != nil {
-				return usageError{cmd.CommandPath(), err}
+				return command.UsageError(cmd, err)
 			}
 			return c.run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVarP(&c.image, "image", "i", "", "the function's image")
 	cmd.Flags().StringVar(&c.program, "exec", "", "the function's program, instead of an image")
-	c.functions.register(cmd.Flags(), env)
-	c.gateway.registerLocal(cmd.Flags())
-	_ = cmd.RegisterFlagCompletionFunc("image", completeImages)
+	command.RegisterImagePrefix(cmd.Flags(), env, &c.prefix)
+	c.gateway.RegisterLocal(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("image", complete.Images)
 	return cmd
 }
 
 func (c *docCommand) check(flags *pflag.FlagSet) error {
 	c.program = strings.TrimSpace(c.program)
-	c.gateway.containers = local.Dockers
-	if runtime := c.env.containerRuntime(); runtime != "" {
-		c.gateway.containers = []string{runtime}
+	c.gateway.Containers = local.Dockers
+	if runtime := backend.ContainerRuntime(c.env); runtime != "" {
+		c.gateway.Containers = []string{runtime}
 	}
 	switch {
 	case (c.image == "") == (c.program == ""):
 		return errors.New("needs --image or --exec")
-	case c.program == "" && !c.gateway.local && !slices.Contains(local.Dockers, c.gateway.containers[0]):
-		return fmt.Errorf("takes %s for KPT_FN_RUNTIME, got %q", strings.Join(local.Dockers, ", "), c.gateway.containers[0])
+	case c.program == "" && !c.gateway.Local && !slices.Contains(local.Dockers, c.gateway.Containers[0]):
+		return fmt.Errorf("takes %s for KPT_FN_RUNTIME, got %q", strings.Join(local.Dockers, ", "), c.gateway.Containers[0])
 	}
-	return c.gateway.check(flags)
+	return c.gateway.Check(flags)
 }
 
 // noInput is the empty input of a function that only shows its help.
@@ -78,27 +81,27 @@ var noInput = []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\ni
 
 func (c *docCommand) run(ctx context.Context) (err error) {
 	if c.program != "" {
-		c.env.imageProgram = c.program + " --help"
+		c.env.ImageProgram = c.program + " --help"
 	}
-	evaluator, err := c.gateway.open(ctx, c.env, c.env.progress())
+	evaluator, err := c.gateway.Open(ctx, c.env, c.env.Progress())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, evaluator.close()) }()
+	defer func() { err = errors.Join(err, evaluator.Close()) }()
 	req := pipeline.Request{
-		Image: pipeline.Options{ImagePrefix: c.functions.prefix}.FullName(c.image), Exec: c.env.imageProgram,
+		Image: pipeline.Options{ImagePrefix: c.prefix}.FullName(c.image), Exec: c.env.ImageProgram,
 		ResourceList: noInput,
 	}
 	name := cmp.Or(req.Exec, req.Image)
-	req.Waiting = func(what string) { c.env.replaceLine(name + ": " + what) }
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout) // a function that ignores --help may wait forever
+	req.Waiting = func(what string) { c.env.ReplaceLine(name + ": " + what) }
+	ctx, cancel := context.WithTimeout(ctx, backend.DefaultTimeout) // a function that ignores --help may wait forever
 	defer cancel()
 	resp, err := evaluator.Evaluate(ctx, req)
-	c.env.replaceLine("")
+	c.env.ReplaceLine("")
 	if _, ok := errors.AsType[*client.FunctionError](err); ok {
 		call := pipeline.Call{Function: kptfile.Function{Image: req.Image, Exec: req.Exec}}
-		c.env.progress().Finished(call, pipeline.Outcome{Err: err})
-		return &codedError{exitCode(err), errors.New(name + " failed instead of showing its help")}
+		c.env.Progress().Finished(call, pipeline.Outcome{Err: err})
+		return command.WithCode(exitCode(err), errors.New(name+" failed instead of showing its help"))
 	}
 	if err != nil {
 		return err
@@ -110,12 +113,12 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 // too. Otherwise, standard error may contain the progress of a download. Like kpt, show adds an end of line.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
 	help := string(resp.ResourceList)
-	if c.gateway.local {
+	if c.gateway.Local {
 		help = cmp.Or(help, string(resp.Log))
 	}
 	if _, err := resourcelist.Parse(ctx, resp.ResourceList); err == nil || strings.TrimSpace(help) == "" {
-		return &codedError{exitFunction, errors.New(name + " has no help: it does not know --help")}
+		return command.WithCode(command.ExitFunction, errors.New(name+" has no help: it does not know --help"))
 	}
-	c.env.outPrinter().Line("%s", ui.Printable(help))
+	c.env.OutPrinter().Line("%s", ui.Printable(help))
 	return nil
 }

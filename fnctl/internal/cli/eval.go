@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/complete"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
 
@@ -29,24 +32,24 @@ const evalExamples = `  # Set the namespace of everything below ./web
   fnctl eval ./web --exec "go run ./my-function" --diff --dry-run`
 
 type evalCommand struct {
-	env       Environment
-	gateway   gatewayFlags
-	output    outputFlags
-	results   resultsFlags
-	kpt       kptFlags
-	functions functionFlags
-	function  oneFunction
+	env      command.Environment
+	gateway  backend.Flags
+	output   outputFlags
+	results  resultsFlags
+	kpt      kptFlags
+	prefix   string
+	function oneFunction
 }
 
-func newEval(env Environment) *cobra.Command {
+func newEval(env command.Environment) *cobra.Command {
 	c := &evalCommand{env: env}
 	cmd := &cobra.Command{
 		Use:               "eval [DIR|FILE|-] --image IMAGE [-- [KIND] KEY=VALUE...]",
 		Short:             "Run one function",
 		Long:              evalHelp,
 		Example:           evalExamples,
-		Args:              oneTarget("DIR, FILE, or - for standard input; arguments of the function go behind --"),
-		ValidArgsFunction: completePackages,
+		Args:              command.OneTarget("DIR, FILE, or - for standard input; arguments of the function go behind --"),
+		ValidArgsFunction: complete.Packages,
 		RunE:              c.parseAndRun,
 	}
 	c.register(cmd)
@@ -56,8 +59,8 @@ func newEval(env Environment) *cobra.Command {
 func (c *evalCommand) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	c.function.register(cmd)
-	c.gateway.register(flags, c.env)
-	c.functions.register(flags, c.env)
+	c.gateway.Register(flags, c.env)
+	command.RegisterImagePrefix(flags, c.env, &c.prefix)
 	c.output.register(flags)
 	c.results.register(flags)
 	c.kpt.register(flags, "image-pull-policy", "network", "as-current-user")
@@ -69,13 +72,13 @@ func (c *evalCommand) register(cmd *cobra.Command) {
 
 // parseAndRun parses the command line of fnctl eval and runs the function. Pairs key=value configure the function.
 func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
-	where, pairs := targetArgument(cmd, args), []string(nil)
+	where, pairs := command.TargetArgument(cmd, args), []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		pairs = args[dash:]
 	}
 	config, err := c.prepare(where, pairs)
-	if err = errors.Join(err, c.gateway.check(cmd.Flags())); err != nil {
-		return usageError{cmd.CommandPath(), err}
+	if err = errors.Join(err, c.gateway.Check(cmd.Flags())); err != nil {
+		return command.UsageError(cmd, err)
 	}
 	c.kpt.reportIgnored(c.env, cmd.Flags())
 	return c.run(cmd.Context(), where, config)
@@ -83,7 +86,7 @@ func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 
 // prepare checks the command line and returns the function's configuration, or nil if the user gave none.
 func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error) {
-	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs, c.gateway.local)); err != nil {
+	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs, c.gateway.Local)); err != nil {
 		return nil, err
 	}
 	if where == "-" && (c.output.diff || c.output.dryRun || (c.output.target != "" && !c.output.isStream())) {
@@ -100,14 +103,14 @@ func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error)
 }
 
 func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode) (err error) {
-	progress := c.env.progress()
-	c.gateway.environment = c.function.variables(c.env.Environ)
-	evaluator, err := c.gateway.open(ctx, c.env, progress)
+	progress := c.env.Progress()
+	c.gateway.Environment = c.env.Variables(c.function.environment)
+	evaluator, err := c.gateway.Open(ctx, c.env, progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, evaluator.close()) }()
-	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout}
+	defer func() { err = errors.Join(err, evaluator.Close()) }()
+	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.Timeout}
 	if where == "-" {
 		return c.runOnInput(ctx, renderer, config)
 	}

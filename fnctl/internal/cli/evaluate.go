@@ -74,7 +74,7 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	if err := pipeline.CheckInput(resources); err != nil {
 		return nil, err
 	}
-	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
+	options := pipeline.Options{AllowExec: true, ImagePrefix: c.prefix}
 	call, err := options.NewCall(pkg, c.function.Function)
 	if err != nil {
 		return nil, err
@@ -104,11 +104,11 @@ func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*
 	if root == nil {
 		return errors.New("--save: the function deleted the Kptfile")
 	}
-	done, err := c.function.saveTo(root, dir, c.functions.prefix)
+	done, err := c.function.saveTo(root, dir, c.prefix)
 	if err != nil {
 		return err
 	}
-	c.env.errPrinter().Line("%s", done)
+	c.env.ErrPrinter().Line("%s", done)
 	if c.output.target == "" || c.output.dryRun {
 		return nil
 	}

@@ -9,63 +9,28 @@ import (
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// The exit codes. Scripts rely on them.
-const (
-	exitDone     = 0
-	exitFunction = 1
-	exitOther    = 2
-	// exitChanges is the exit code of fnctl render --check if a render would change files.
-	exitChanges = 3
-	// exitInterrupted is the exit code after Ctrl-C. As in shells, it is 128 plus the number of SIGINT.
-	exitInterrupted = 130
-)
-
-// usageError reports an invalid command line.
-type usageError struct {
-	command string
-	err     error
-}
-
-func (e usageError) Error() string {
-	return fmt.Sprintf("%v (see %s --help)", e.err, e.command)
-}
-
-// codedError is an error with its own exit code, such as exitChanges. If err is nil, fnctl prints no message.
-type codedError struct {
-	code int
-	err  error
-}
-
-func (e *codedError) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-func (e *codedError) Unwrap() error { return e.err }
-
 func exitCode(err error) int {
 	failed, _ := errors.AsType[*client.FunctionError](err)
-	coded, _ := errors.AsType[*codedError](err)
+	code, isCoded := command.Code(err)
 	_, broken := errors.AsType[*pipeline.OutputError](err)
 	switch {
 	case err == nil:
-		return exitDone
-	case coded != nil:
-		return coded.code
+		return command.ExitDone
+	case isCoded:
+		return code
 	case errors.Is(err, context.Canceled):
-		return exitInterrupted
+		return command.ExitInterrupted
 	case failed != nil && failed.Failure.GetReason() == functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
-		return exitOther
+		return command.ExitOther
 	case failed != nil || broken:
-		return exitFunction
+		return command.ExitFunction
 	}
-	return exitOther
+	return command.ExitOther
 }
 
 // summarizeError returns the error that fnctl prints last, with a note about written files. It omits the reason of

@@ -49,7 +49,7 @@ func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtr
 
 // addAttribution marks resources of Config Connector as kpt does, unless KRM_DISABLE_ATTRIBUTION is set.
 func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
-	if c.env.lookUp("KRM_DISABLE_ATTRIBUTION") != "" {
+	if c.env.LookUp("KRM_DISABLE_ATTRIBUTION") != "" {
 		return nil
 	}
 	return attribution.Mark(resources)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/complete"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
@@ -43,7 +44,7 @@ func (f *oneFunction) register(cmd *cobra.Command) {
 	flags.StringVarP(&f.kind, "type", "t", "", "with --save: mutator or validator")
 	registerSelector(flags, &f.match, "match", "run the function on resources with this")
 	registerSelector(flags, &f.exclude, "exclude", "do not run the function on resources with this")
-	_ = cmd.RegisterFlagCompletionFunc("image", completeImages)
+	_ = cmd.RegisterFlagCompletionFunc("image", complete.Images)
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions([]string{"mutator", "validator"},
 		cobra.ShellCompDirectiveNoFileComp))
 }
@@ -82,24 +83,6 @@ func (f *oneFunction) check(where string, pairs []string, local bool) error {
 		f.Exclude = []kptfile.Selector{f.exclude}
 	}
 	return nil
-}
-
-// variables returns the variables of the flag --env as KEY=VALUE. As in kpt, a bare KEY gets its value from
-// environ. A bare KEY that environ lacks is omitted.
-func (f *oneFunction) variables(environ []string) []string {
-	var all []string
-	for _, variable := range f.environment {
-		if strings.Contains(variable, "=") {
-			all = append(all, variable)
-			continue
-		}
-		for _, own := range environ {
-			if strings.HasPrefix(own, variable+"=") {
-				all = append(all, own)
-			}
-		}
-	}
-	return all
 }
 
 // config returns the function's configuration, from --fn-config or key=value arguments. It is nil without either.

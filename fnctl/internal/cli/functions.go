@@ -5,6 +5,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
@@ -12,26 +14,26 @@ const functionsHelp = `Functions lists the images that the gateway runs as local
 FunctionConfigs, and the images that have function pods or are listed for them. A gateway with function pods runs other
 images too.`
 
-func newFunctions(env Environment) *cobra.Command {
-	var flags gatewayFlags
+func newFunctions(env command.Environment) *cobra.Command {
+	var flags backend.Flags
 	cmd := &cobra.Command{
 		Use:   "functions",
 		Short: "List the functions that the gateway serves",
 		Long:  functionsHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			gateway, err := flags.newClient(env)
+			gateway, err := flags.NewClient(env)
 			if err != nil {
 				return err
 			}
 			defer gateway.Close()
 			images, err := gateway.Images(cmd.Context())
 			for _, image := range images {
-				env.outPrinter().Line("%s", ui.OneLine(image))
+				env.OutPrinter().Line("%s", ui.OneLine(image))
 			}
 			return err
 		},
 	}
-	flags.registerAddress(cmd.Flags(), env)
+	flags.RegisterAddress(cmd.Flags(), env)
 	return cmd
 }

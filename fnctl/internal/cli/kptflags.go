@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 )
 
 // ignored contains the flags of kpt that fnctl accepts without an effect, so that command lines for kpt also run
@@ -74,7 +76,7 @@ func (k *kptFlags) check() error {
 }
 
 // reportIgnored prints a line with all flags that the user set although they have no effect, and the reasons.
-func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
+func (k *kptFlags) reportIgnored(env command.Environment, flags *pflag.FlagSet) {
 	var messages []string
 	for _, name := range k.accepted {
 		if flags.Changed(name) {
@@ -82,7 +84,7 @@ func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
 		}
 	}
 	if len(messages) > 0 {
-		env.errPrinter().Line("%s", strings.Join(messages, "; "))
+		env.ErrPrinter().Line("%s", strings.Join(messages, "; "))
 	}
 }
 

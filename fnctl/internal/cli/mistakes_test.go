@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
@@ -74,9 +75,9 @@ func TestMistakes(t *testing.T) {
 	address := mistakeFunctions.Serve(t)
 	for _, mistake := range mistakes.Files {
 		t.Run(mistake.Name, func(t *testing.T) {
-			command, rest, _ := strings.Cut(strings.ReplaceAll(string(mistake.Data), "${ADDRESS}", address), "\n")
+			line, rest, _ := strings.Cut(strings.ReplaceAll(string(mistake.Data), "${ADDRESS}", address), "\n")
 			code, want, _ := strings.Cut(rest, "\n")
-			command, input, _ := strings.Cut(command, " <")
+			line, input, _ := strings.Cut(line, " <")
 			var stdin []byte
 			if input != "" {
 				if stdin, err = os.ReadFile(input); err != nil {
@@ -84,12 +85,12 @@ func TestMistakes(t *testing.T) {
 				}
 			}
 			var out bytes.Buffer
-			env := cli.Environment{
+			env := command.Environment{
 				Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: &out,
 				//nolint:forbidigo // of the programs
 				Environ: []string{"FNCTL_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")},
 			}
-			gotCode := strconv.Itoa(cli.Run(t.Context(), env, strings.Fields(command)[1:]))
+			gotCode := strconv.Itoa(cli.Run(t.Context(), env, strings.Fields(line)[1:]))
 			got := traces.ReplaceAllString(times.ReplaceAllString(out.String(), "TIME"), "TRACE")
 			if strings.Contains(want, "NUMBER") {
 				got = sizes.ReplaceAllString(got, "NUMBER")

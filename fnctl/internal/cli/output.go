@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
@@ -64,7 +65,7 @@ func (f *outputFlags) check() error {
 func (f *outputFlags) isStream() bool { return f.target == toStdout || f.target == unwrap }
 
 // writeResources shows the diff and writes the resources to files or to standard output. tree was read from dir.
-func (f *outputFlags) writeResources(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree,
+func (f *outputFlags) writeResources(ctx context.Context, env command.Environment, dir string, tree *pkgtree.Tree,
 	resources []*yaml.RNode,
 ) error {
 	changes, err := tree.Changes(resources)
@@ -83,27 +84,27 @@ func (f *outputFlags) writeResources(ctx context.Context, env Environment, dir s
 	if err := f.saveFiles(ctx, dir, tree, resources, changes); err != nil {
 		return err
 	}
-	env.errPrinter().Line("%s", f.describeChanges(changes))
+	env.ErrPrinter().Line("%s", f.describeChanges(changes))
 	reportHidden(env, changes)
 	return nil
 }
 
 // reportHidden prints the path of each hidden file that functions created. Users would otherwise miss these files,
 // but editors, shells and CI systems run some of them.
-func reportHidden(env Environment, changes []pkgtree.Change) {
+func reportHidden(env command.Environment, changes []pkgtree.Change) {
 	for _, c := range changes {
 		if c.Before == nil && pkgtree.IsHiddenFile(c.Path) {
-			env.errPrinter().Line("New hidden file: %s", ui.OneLine(c.Path))
+			env.ErrPrinter().Line("New hidden file: %s", ui.OneLine(c.Path))
 		}
 	}
 }
 
 // diffPrinter returns a printer to standard output, or to standard error if standard output has other content.
-func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
+func (f *outputFlags) diffPrinter(env command.Environment) *ui.Printer {
 	if f.isStream() || f.quiet {
-		return env.errPrinter()
+		return env.ErrPrinter()
 	}
-	return env.outPrinter()
+	return env.OutPrinter()
 }
 
 // saveFiles writes changed files or, with --output, all files to a directory. With --dry-run, it does nothing.

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/complete"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
@@ -30,7 +32,7 @@ const sourceExamples = `  # Send a package through two functions, and write the 
   # Make the input of a function that you are writing
   fnctl source ./web --fn-config config.yaml | go run ./my-function`
 
-func newSource(env Environment) *cobra.Command {
+func newSource(env command.Environment) *cobra.Command {
 	var output, configFile string
 	var kpt kptFlags
 	cmd := &cobra.Command{
@@ -38,10 +40,10 @@ func newSource(env Environment) *cobra.Command {
 		Short:             "Write resources to standard output",
 		Long:              sourceHelp,
 		Example:           sourceExamples,
-		ValidArgsFunction: completePackages,
+		ValidArgsFunction: complete.Packages,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
-			if err := cmp.Or(kpt.check(), checkChoice("--output", output, toStdout, unwrap)); err != nil {
-				return usageError{cmd.CommandPath(), err}
+			if err := cmp.Or(kpt.check(), command.CheckChoice("--output", output, toStdout, unwrap)); err != nil {
+				return command.UsageError(cmd, err)
 			}
 			kpt.reportIgnored(env, cmd.Flags())
 			return writeSource(env.Stdout, dirs, output, configFile)
@@ -56,7 +58,7 @@ func newSource(env Environment) *cobra.Command {
 
 func writeSource(out io.Writer, dirs []string, output, configFile string) error {
 	if len(dirs) == 0 {
-		dirs = []string{here}
+		dirs = []string{"."}
 	}
 	config, err := sourceConfig(configFile)
 	if err != nil {
@@ -96,7 +98,7 @@ const sinkHelp = `Sink writes the resources on standard input to the files of a 
 resource's annotation internal.config.kubernetes.io/path names its file; without it, the file is
 named after kind and name.`
 
-func newSink(env Environment) *cobra.Command {
+func newSink(env command.Environment) *cobra.Command {
 	var kpt kptFlags
 	cmd := &cobra.Command{
 		Use:     "sink DIR",
@@ -105,7 +107,7 @@ func newSink(env Environment) *cobra.Command {
 		Example: sourceExamples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{cmd.CommandPath(), errors.New("needs one argument: DIR, a new directory")}
+				return command.UsageError(cmd, errors.New("needs one argument: DIR, a new directory"))
 			}
 			kpt.reportIgnored(env, cmd.Flags())
 			return writeSink(cmd.Context(), env, args[0])
@@ -115,7 +117,7 @@ func newSink(env Environment) *cobra.Command {
 	return cmd
 }
 
-func writeSink(ctx context.Context, env Environment, dir string) error {
+func writeSink(ctx context.Context, env command.Environment, dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists already: sink writes to a new directory", dir)
 	}
@@ -134,7 +136,7 @@ func writeSink(ctx context.Context, env Environment, dir string) error {
 	if err := createFiles(ctx, dir, created); err != nil {
 		return err
 	}
-	env.errPrinter().Line("Files: %d created in %s", len(created), dir)
+	env.ErrPrinter().Line("Files: %d created in %s", len(created), dir)
 	reportHidden(env, created)
 	return nil
 }

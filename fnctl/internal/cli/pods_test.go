@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
@@ -140,7 +141,7 @@ func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 	}
 	address := fntest.Gateway{"slow:v1": slow}.Serve(t, fntest.Status(status))
-	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
+	env := command.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
 	code := cli.Run(t.Context(), env, []string{
 		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=1m", "--address", address,
 	})
@@ -154,7 +155,7 @@ func TestPodsWatch(t *testing.T) {
 	address := fntest.Gateway{}.Serve(t, fntest.Pods(m))
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}
+	env := command.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}
 	ended := make(chan int)
 	go func() { ended <- cli.Run(ctx, env, []string{"pods", "--watch", "--address", address}) }()
 	stdout.await(ctx, "warm-v1-1", "no such image")
@@ -171,7 +172,7 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 	status, stderr := &waits{}, newScreen()
 	status.set("start", "Back-off")
 	address := fntest.Gateway{"slow:v1": fntest.Hang}.Serve(t, fntest.Status(status))
-	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
+	env := command.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
 	code := cli.Run(t.Context(), env, []string{
 		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=2s", "--address", address,
 	})

@@ -14,8 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/complete"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/explain"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
@@ -44,13 +47,13 @@ const renderExamples = `  # Render a package in place and show what changed
   fnctl render ./web --dry-run --explain=web.html`
 
 type renderCommand struct {
-	env       Environment
-	gateway   gatewayFlags
+	env       command.Environment
+	gateway   backend.Flags
 	output    outputFlags
 	results   resultsFlags
 	kpt       kptFlags
-	functions functionFlags
-	explain   explainFlags
+	prefix    string
+	explain   explain.Flag
 	allowExec bool
 	noStatus  bool
 	check     bool
@@ -58,21 +61,21 @@ type renderCommand struct {
 	jobs      int
 }
 
-func newRender(env Environment) *cobra.Command {
+func newRender(env command.Environment) *cobra.Command {
 	c := &renderCommand{env: env}
 	cmd := &cobra.Command{
 		Use:               "render [DIR]",
 		Short:             "Run the pipeline of a package",
 		Long:              renderHelp,
 		Example:           renderExamples,
-		Args:              oneTarget("DIR, a package"),
-		ValidArgsFunction: completePackages,
+		Args:              command.OneTarget("DIR, a package"),
+		ValidArgsFunction: complete.Packages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(c.prepare(), c.gateway.check(cmd.Flags())); err != nil {
-				return usageError{cmd.CommandPath(), err}
+			if err := errors.Join(c.prepare(), c.gateway.Check(cmd.Flags())); err != nil {
+				return command.UsageError(cmd, err)
 			}
 			c.kpt.reportIgnored(env, cmd.Flags())
-			return c.run(cmd.Context(), targetArgument(cmd, args))
+			return c.run(cmd.Context(), command.TargetArgument(cmd, args))
 		},
 	}
 	c.register(cmd.Flags())
@@ -88,11 +91,11 @@ func (c *renderCommand) register(flags *pflag.FlagSet) {
 		"output: github for annotations of lines, json or junit")
 	flags.IntVar(&c.jobs, "jobs", 0, "how many packages inside the package to render concurrently, 1 for one after the "+
 		"other; by default twice the number of processors, and 1 with --trace")
-	c.gateway.register(flags, c.env)
-	c.functions.register(flags, c.env)
+	c.gateway.Register(flags, c.env)
+	command.RegisterImagePrefix(flags, c.env, &c.prefix)
 	c.output.register(flags)
 	c.results.register(flags)
-	c.explain.register(flags)
+	c.explain.Register(flags)
 	c.kpt.register(flags, "image-pull-policy", "allow-network")
 	c.kpt.reject(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
 }
@@ -102,7 +105,7 @@ func (c *renderCommand) prepare() error {
 	if err := c.kpt.check(); err != nil {
 		return err
 	}
-	if err := cmp.Or(c.output.check(), c.prepareCheck(), c.explain.check()); err != nil {
+	if err := cmp.Or(c.output.check(), c.prepareCheck(), c.explain.Check()); err != nil {
 		return err
 	}
 	return c.results.prepare()
@@ -119,7 +122,7 @@ func (c *renderCommand) prepareCheck() error {
 		return errors.New("takes --results-format or --output " + c.output.target + ": both write to standard output")
 	case c.jobs < 0:
 		return fmt.Errorf("takes 1 or more for --jobs, got %d", c.jobs)
-	case c.jobs == 0 && c.gateway.trace:
+	case c.jobs == 0 && c.gateway.Trace:
 		c.jobs = 1 // concurrent evaluations would delay each other in the traces
 	}
 	// Twice the processors, because a package often waits for the start of a function, which uses no processor.
@@ -142,20 +145,20 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 }
 
 func (c *renderCommand) renderPackage(ctx context.Context, dir string, rep *report.Report) (err error) {
-	tree, plan, err := readPlan(dir, pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.functions.prefix})
+	tree, plan, err := pipeline.ReadPlan(dir, pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.prefix})
 	if err != nil {
 		return c.failUnplanned(ctx, dir, tree, err)
 	}
-	progress := c.env.progress()
-	evaluator, err := c.gateway.open(ctx, c.env, progress)
+	progress := c.env.Progress()
+	evaluator, err := c.gateway.Open(ctx, c.env, progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, evaluator.close()) }()
+	defer func() { err = errors.Join(err, evaluator.Close()) }()
 	renderer := &pipeline.Renderer{
-		Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout, Jobs: c.jobs,
+		Evaluator: evaluator, Observer: progress, Timeout: c.gateway.Timeout, Jobs: c.jobs,
 	}
-	if c.explain.isWanted() {
+	if c.explain.IsWanted() {
 		renderer.Files = tree.Files
 	}
 	rendering, failure := renderer.Render(ctx, plan)
@@ -165,7 +168,7 @@ func (c *renderCommand) renderPackage(ctx context.Context, dir string, rep *repo
 	rep.Tree = tree
 	rep.Rendering = rendering
 	err = errors.Join(c.results.write(c.env, rendering.Steps()),
-		c.explain.writeSteps(c.output.diffPrinter(c.env), dir, rendering, failure))
+		c.explain.WriteSteps(c.output.diffPrinter(c.env), dir, rendering, failure))
 	if err != nil && failure == nil {
 		return err
 	}
@@ -176,16 +179,7 @@ func (c *renderCommand) renderPackage(ctx context.Context, dir string, rep *repo
 	if rep.Changes, err = c.writeResult(ctx, dir, tree, rendering); err != nil || len(rep.Changes) == 0 {
 		return err
 	}
-	return &codedError{exitChanges, fmt.Errorf("%s would change: run 'fnctl render %s', and commit the result",
-		ui.Count(len(rep.Changes), "file"), dir)}
-}
-
-// readPlan reads a package and determines the functions to run, before any function runs.
-func readPlan(dir string, options pipeline.Options) (*pkgtree.Tree, *pipeline.Plan, error) {
-	tree, err := pkgtree.Read(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := pipeline.NewPlan(tree.Root, options)
-	return tree, plan, err
+	err = fmt.Errorf("%s would change: run 'fnctl render %s', and commit the result",
+		ui.Count(len(rep.Changes), "file"), dir)
+	return command.WithCode(command.ExitChanges, err)
 }

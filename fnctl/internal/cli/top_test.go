@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
@@ -74,7 +75,7 @@ func (s *gatewayStatus) run(
 	t.Helper()
 	address := fntest.Gateway{"echo:v1": s.echo}.Serve(t, fntest.Status(s), fntest.Pods(s.pods))
 	problems := newScreen()
-	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: problems}
+	env := command.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: problems}
 	code = cli.Run(ctx, env, append(args, "--address", address))
 	stderr, _ = problems.now()
 	return code, stderr
@@ -169,7 +170,7 @@ func TestTopRefreshes(t *testing.T) {
 func TestTopOfAnEarlierGateway(t *testing.T) {
 	address := fntest.Gateway{}.Serve(t)
 	stderr := newScreen()
-	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
+	env := command.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
 	code := cli.Run(t.Context(), env, []string{"top", "--address", address})
 	if shown, _ := stderr.now(); code != 2 || !strings.Contains(shown, "its version is older than fnctl's") {
 		t.Errorf("exit code %d: %s", code, shown)

@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -39,5 +40,5 @@ func withTraceparent(ctx context.Context) context.Context {
 func randomHex(n int) string {
 	raw := make([]byte, n)
 	_, _ = rand.Read(raw) // never fails
-	return fmt.Sprintf("%x", raw)
+	return hex.EncodeToString(raw)
 }

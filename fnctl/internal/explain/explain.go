@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain shows the changes of each function of a rendering on a web page.
+// Package explain shows the changes of each function of a rendering, on the terminal or on a web page. flag.go
+// contains the flag --explain.
 package explain
 
 import (

@@ -3,6 +3,7 @@
 package kptfile
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -44,4 +45,17 @@ func CutTag(image string) (repository, tag string) {
 		return image, ""
 	}
 	return image[:colon], image[colon+1:]
+}
+
+// MayMean reports whether a user's name for an image may mean the image with the full name reference. The gateway may
+// have added a registry and directories to the user's name. If tag is set, it replaces the tag in image and matches
+// every tag of reference, because it may be a version constraint.
+func MayMean(reference, image, tag string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	repository, own := CutTag(image)
+	have, haveTag := CutTag(reference)
+	if have != repository && !strings.HasSuffix(have, "/"+repository) {
+		return false
+	}
+	return tag != "" || cmp.Or(own, "latest") == haveTag
 }

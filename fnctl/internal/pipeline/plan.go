@@ -115,6 +115,16 @@ func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	return plan, nil
 }
 
+// ReadPlan reads a package and determines the functions to run, before any function runs.
+func ReadPlan(dir string, options Options) (*pkgtree.Tree, *Plan, error) {
+	tree, err := pkgtree.Read(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := NewPlan(tree.Root, options)
+	return tree, plan, err
+}
+
 // unplannedError converts an error about a package's resources to a [PlanError] of the package's first function,
 // because reports list errors by function. It returns err if the package has no functions.
 func unplannedError(pkg *pkgtree.Package, err error) error {

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods describes the pods of each function and their changes to users. It makes no requests.
+// Package pods is the command fnctl pods, which shows the pods of each function and their changes. command.go queries
+// the gateway, pods.go finds changes, and table.go formats the rows.
 package pods
 
 import (
-	"cmp"
-	"strings"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
-
-// Is reports whether a user's name for an image may mean the image with the full name reference. The gateway may
-// have added a registry and directories to the user's name. If tag is set, it replaces the tag in image and matches
-// every tag of reference, because it may be a version constraint.
-func Is(reference, image, tag string) bool {
-	image, _, _ = strings.Cut(image, "@")
-	repository, own := kptfile.CutTag(image)
-	have, haveTag := kptfile.CutTag(reference)
-	if have != repository && !strings.HasSuffix(have, "/"+repository) {
-		return false
-	}
-	return tag != "" || cmp.Or(own, "latest") == haveTag
-}
 
 // key identifies a pool of function pods. The digest is empty until the gateway has resolved the image's tag.
 type key struct{ reference, digest string }

@@ -12,32 +12,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-func TestIs(t *testing.T) {
-	tests := map[string]struct {
-		reason                string
-		reference, image, tag string
-		want                  bool
-	}{
-		"whole name":     {"", "example.com/fns/a:v1", "example.com/fns/a:v1", "", true},
-		"short name":     {"the gateway has added its prefix", "example.com/fns/a:v1", "a:v1", "", true},
-		"another tag":    {"", "example.com/fns/a:v1", "a:v2", "", false},
-		"no tag":         {"that is latest", "example.com/fns/a:latest", "a", "", true},
-		"constraint":     {"the gateway has chosen", "example.com/fns/a:v1", "a:v9", "~1", true},
-		"longer name":    {"a part of a word is no name", "example.com/fns/a-a:v1", "a:v1", "", false},
-		"digest":         {"pools have tags", "example.com/fns/a:v1", "a:v1@sha256:1", "", true},
-		"port":           {"that of a registry is no tag", "localhost:5000/a:v1", "localhost:5000/a:v1", "", true},
-		"port, no tag":   {"", "localhost:5000/a:latest", "localhost:5000/a", "", true},
-		"other registry": {"", "example.com/fns/a:v1", "example.org/fns/a:v1", "", false},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := pods.Is(tc.reference, tc.image, tc.tag); got != tc.want {
-				t.Errorf("Is(%q, %q, %q) = %v: %s", tc.reference, tc.image, tc.tag, got, tc.reason)
-			}
-		})
-	}
-}
-
 // TestPoolsWithoutPods shows what requests wait for while a pool has no pods.
 func TestPoolsWithoutPods(t *testing.T) {
 	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{

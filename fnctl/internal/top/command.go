@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package top
 
 import (
 	"context"
@@ -12,8 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/top"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
@@ -41,9 +42,9 @@ const topExamples = `  # Show what the gateway does, live
 const (
 	defaultInterval = 2 * time.Second
 	minInterval     = 100 * time.Millisecond
-	// maxFailures is the number of failed evaluations that fnctl top requests. It exceeds the number that a gateway
+	// allFailures is the number of failed evaluations that fnctl top requests. It exceeds the number that a gateway
 	// stores, so that the gateway returns all of them.
-	maxFailures = 1000
+	allFailures = 1000
 )
 
 // Escape sequences that show fnctl top on the alternate screen of a terminal, so that the earlier content of the
@@ -57,14 +58,15 @@ const (
 )
 
 type topCommand struct {
-	env      Environment
-	gateway  gatewayFlags
+	env      command.Environment
+	gateway  backend.Flags
 	output   string
 	once     bool
 	interval time.Duration
 }
 
-func newTop(env Environment) *cobra.Command {
+// NewCommand returns the command.
+func NewCommand(env command.Environment) *cobra.Command {
 	c := &topCommand{env: env}
 	cmd := &cobra.Command{
 		Use:     "top",
@@ -74,17 +76,17 @@ func newTop(env Environment) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
-				return usageError{cmd.CommandPath(), err}
+				return command.UsageError(cmd, err)
 			}
 			return c.run(cmd.Context())
 		},
 	}
-	c.gateway.registerAddress(cmd.Flags(), env)
+	c.gateway.RegisterAddress(cmd.Flags(), env)
 	cmd.Flags().BoolVar(&c.once, "once", false, "show it once")
 	cmd.Flags().DurationVar(&c.interval, "interval", defaultInterval, "time between two refreshes")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "",
 		"json for everything that the gateway reports, a line for each refresh")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asJSON},
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{command.JSON},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -93,11 +95,11 @@ func (c *topCommand) check() error {
 	if c.interval < minInterval {
 		return fmt.Errorf("takes %v or more for --interval, got %v", minInterval, c.interval)
 	}
-	return checkChoice("--output", c.output, asJSON)
+	return command.CheckChoice("--output", c.output, command.JSON)
 }
 
 func (c *topCommand) run(ctx context.Context) error {
-	gateway, err := c.gateway.newClient(c.env)
+	gateway, err := c.gateway.NewClient(c.env)
 	if err != nil {
 		return err
 	}
@@ -116,8 +118,8 @@ func (c *topCommand) run(ctx context.Context) error {
 
 // followStatus shows a new snapshot of the gateway's activity at each interval, until a signal from the user ends
 // ctx. It continues after a failed query.
-func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, snapshot top.Snapshot) {
-	screen := isTerminal(c.env.Stdout) && c.output == ""
+func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, snapshot Snapshot) {
+	screen := command.IsTerminal(c.env.Stdout) && c.output == ""
 	if screen {
 		fmt.Fprint(c.env.Stdout, enterScreen)
 		defer fmt.Fprint(c.env.Stdout, leaveScreen)
@@ -140,18 +142,18 @@ func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, 
 
 // showSnapshot prints the gateway's activity, or the error of the latest query. If screen is true, it replaces the
 // content of the terminal, and shows the error together with the last known activity.
-func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen bool) {
+func (c *topCommand) showSnapshot(snapshot Snapshot, problem error, screen bool) {
 	switch {
 	case screen:
 		if problem != nil {
 			snapshot.Problems = append(slices.Clone(snapshot.Problems), problem.Error())
 		}
-		_, height := terminalSize(c.env.Stdout)
+		_, height := command.TerminalSize(c.env.Stdout)
 		text := c.formatSnapshot(snapshot, height-1)
 		fmt.Fprint(c.env.Stdout, toTop+strings.ReplaceAll(text, "\n", clearLine+"\n")+clearBelow)
 	case problem != nil:
-		c.env.errPrinter().Line("fnctl: %s", ui.OneLine(problem.Error()))
-	case c.output == asJSON:
+		c.env.ErrPrinter().Line("fnctl: %s", ui.OneLine(problem.Error()))
+	case c.output == command.JSON:
 		fmt.Fprint(c.env.Stdout, c.formatSnapshot(snapshot, 0))
 	default:
 		fmt.Fprint(c.env.Stdout, c.formatSnapshot(snapshot, 0)+"\n")
@@ -159,13 +161,13 @@ func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen b
 }
 
 // formatSnapshot returns the gateway's activity as JSON, or as text of at most height lines. Zero means no limit.
-func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
-	if c.output == asJSON {
+func (c *topCommand) formatSnapshot(snapshot Snapshot, height int) string {
+	if c.output == command.JSON {
 		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),
 			ui.JSON(&podmanagerv1.ListPoolsResponse{Pools: snapshot.Pools}, ""),
 			ui.JSON(&gatewayv1.ListEvaluationsResponse{Evaluations: snapshot.Failures}, ""), problemsJSON(snapshot.Problems))
 	}
-	width, _ := terminalSize(c.env.Stdout)
+	width, _ := command.TerminalSize(c.env.Stdout)
 	return strings.Join(snapshot.Lines(width, height), "\n") + "\n"
 }
 
@@ -180,13 +182,13 @@ const poolsTimeout = 3 * time.Second
 
 // takeSnapshot queries the gateway's current activity for fnctl top. If the list of function pods fails, the
 // snapshot contains the error and no pods. A gateway that does not run function pods is not an error.
-func takeSnapshot(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
-	snapshot := top.Snapshot{Now: time.Now()}
+func takeSnapshot(ctx context.Context, gateway *client.Gateway) (Snapshot, error) {
+	snapshot := Snapshot{Now: time.Now()}
 	var err error
 	if snapshot.Status, err = gateway.Status(ctx); err != nil {
 		return snapshot, err
 	}
-	failed := &gatewayv1.ListEvaluationsRequest{Failed: true, Max: maxFailures}
+	failed := &gatewayv1.ListEvaluationsRequest{Failed: true, Max: allFailures}
 	if snapshot.Failures, err = gateway.Evaluations(ctx, failed); err != nil {
 		return snapshot, err
 	}

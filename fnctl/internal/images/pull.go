@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package images
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/complete"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
@@ -24,33 +26,33 @@ const pullExamples = `  fnctl images pull ./web
 
 // pullCommand holds the flags of fnctl images pull, and a lock for its output.
 type pullCommand struct {
-	env       Environment
-	functions functionFlags
-	images    []string
+	env    command.Environment
+	prefix string
+	images []string
 
 	mu sync.Mutex // guards the output
 }
 
-func newImagesPull(env Environment) *cobra.Command {
+func newPull(env command.Environment) *cobra.Command {
 	c := &pullCommand{env: env}
 	cmd := &cobra.Command{
 		Use:               "pull [DIR]",
 		Short:             "Pull the images of a package",
 		Long:              pullHelp,
 		Example:           pullExamples,
-		Args:              oneTarget("DIR, a package"),
-		ValidArgsFunction: completePackages,
+		Args:              command.OneTarget("DIR, a package"),
+		ValidArgsFunction: complete.Packages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && len(c.images) > 0 {
-				return usageError{cmd.CommandPath(), errors.New("takes DIR or --image, not both")}
+				return command.UsageError(cmd, errors.New("takes DIR or --image, not both"))
 			}
-			return c.run(cmd.Context(), targetArgument(cmd, args))
+			return c.run(cmd.Context(), command.TargetArgument(cmd, args))
 		},
 	}
 	cmd.Flags().StringArrayVarP(&c.images, "image", "i", nil,
 		"pull this image, instead of the images of a package; may be repeated")
-	c.functions.register(cmd.Flags(), env)
-	_ = cmd.RegisterFlagCompletionFunc("image", completeImages)
+	command.RegisterImagePrefix(cmd.Flags(), env, &c.prefix)
+	_ = cmd.RegisterFlagCompletionFunc("image", complete.Images)
 	return cmd
 }
 
@@ -81,14 +83,14 @@ const maxPulls = 4
 
 // listImages returns the images to pull, from --image or, without this flag, from the package in dir.
 func (c *pullCommand) listImages(dir string) (images []pipeline.ImageTag, err error) {
-	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
+	options := pipeline.Options{AllowExec: true, ImagePrefix: c.prefix}
 	for _, image := range c.images {
 		images = append(images, pipeline.ImageTag{Image: options.FullName(image)})
 	}
 	if len(images) > 0 {
 		return images, nil
 	}
-	_, plan, err := readPlan(dir, options)
+	_, plan, err := pipeline.ReadPlan(dir, options)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (c *pullCommand) pullImage(ctx context.Context, images runner.Images, image
 	show := func(line string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.env.replaceLine(line)
+		c.env.ReplaceLine(line)
 	}
 	name, err := images.Pull(ctx, image.Image, image.Tag, func(phase string) {
 		show(image.Image + ": " + phase)
@@ -111,6 +113,6 @@ func (c *pullCommand) pullImage(ctx context.Context, images runner.Images, image
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.env.errPrinter().Line("%s is here", ui.OneLine(name))
+	c.env.ErrPrinter().Line("%s is here", ui.OneLine(name))
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package backend
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/retry"
@@ -63,7 +63,7 @@ func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last str
 // describeWait explains the longest wait of the function in req. It is empty if the function does not wait.
 func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
-		if !pods.Is(w.GetImage(), req.Image, req.Tag) {
+		if !kptfile.MayMean(w.GetImage(), req.Image, req.Tag) {
 			continue
 		}
 		text, reason := phase.Describe(w.GetPhase()), w.GetReason()

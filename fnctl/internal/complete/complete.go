@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package complete suggests packages and images to shells that complete a command line of fnctl.
+package complete
 
 import (
 	"context"
@@ -13,21 +14,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
 const (
-	// completionTimeout is the maximum wait of a shell completion for the gateway. Users expect an immediate response
+	// timeout is the maximum wait of a shell completion for the gateway. Users expect an immediate response
 	// to the Tab key.
-	completionTimeout = 500 * time.Millisecond
+	timeout = 500 * time.Millisecond
 	// maxEntries is the maximum number of directory entries that a shell completion visits, to stay fast.
 	maxEntries = 5000
 )
 
-// completePackages suggests directories that contain a Kptfile, at any depth, for the argument of a command.
-func completePackages(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// Packages suggests directories that contain a Kptfile, at any depth, for the argument of a command.
+func Packages(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd.Name() != "source" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -67,8 +69,8 @@ func findKptfiles(typed string) []string {
 	return found
 }
 
-// completeImages suggests images for the flag --image, from Kptfiles below this directory and from the gateway.
-func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+// Images suggests images for the flag --image, from Kptfiles below this directory and from the gateway.
+func Images(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range findKptfiles("") {
 		data, err := pkgtree.ReadInside(filepath.Dir(file), filepath.Base(file))
@@ -99,12 +101,14 @@ func servedImages(cmd *cobra.Command) []string {
 	if flag == nil || cmd.Flag("namespace").Value.String() != "" { // kubectl is too slow for a completion
 		return nil
 	}
-	gateway, err := client.New(client.Config{Address: flag.Value.String(), MaxMessageBytes: defaultMaxMessageBytes})
+	gateway, err := client.New(client.Config{
+		Address: flag.Value.String(), MaxMessageBytes: backend.DefaultMaxMessageBytes,
+	})
 	if err != nil {
 		return nil
 	}
 	defer gateway.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
 	images, _ := gateway.Images(ctx)
 	return images

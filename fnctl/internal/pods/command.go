@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package pods
 
 import (
 	"context"
@@ -9,8 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
@@ -36,47 +37,45 @@ const podsExamples = `  # Show all function pods
   # Count the pods that are ready
   fnctl pods -o json | jq '[.pools[].pods[]? | select(.state == "STATE_READY")] | length'`
 
-// Values of --output for fnctl pods. Without --output, it prints a narrow table.
-const (
-	asJSON = "json"
-	asWide = "wide"
-)
+// asWide is the value of --output for all columns. Without --output, fnctl pods prints a narrow table.
+const asWide = "wide"
 
 type podsCommand struct {
-	env     Environment
-	gateway gatewayFlags
+	env     command.Environment
+	gateway backend.Flags
 	output  string
 	watch   bool
 	text    string
 }
 
-func newPods(env Environment) *cobra.Command {
+// NewCommand returns the command.
+func NewCommand(env command.Environment) *cobra.Command {
 	c := &podsCommand{env: env}
 	cmd := &cobra.Command{
 		Use:     "pods [TEXT]",
 		Short:   "Show function pods",
 		Long:    podsHelp,
 		Example: podsExamples,
-		Args:    oneTarget("a part of an image's name"),
+		Args:    command.OneTarget("a part of an image's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkChoice("--output", c.output, asWide, asJSON); err != nil {
-				return usageError{cmd.CommandPath(), err}
+			if err := command.CheckChoice("--output", c.output, asWide, command.JSON); err != nil {
+				return command.UsageError(cmd, err)
 			}
 			c.text = strings.Join(args, "")
 			return c.run(cmd.Context())
 		},
 	}
-	c.gateway.registerAddress(cmd.Flags(), env)
+	c.gateway.RegisterAddress(cmd.Flags(), env)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on, and show what changes")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "",
 		"wide for all columns; json for everything that the pod-manager reports, a line for each change with --watch")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asWide, asJSON},
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asWide, command.JSON},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (c *podsCommand) run(ctx context.Context) error {
-	gateway, err := c.gateway.newClient(c.env)
+	gateway, err := c.gateway.NewClient(c.env)
 	if err != nil {
 		return err
 	}
@@ -100,37 +99,37 @@ func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
 			selected.Pools = append(selected.Pools, pool)
 		}
 	}
-	out := c.env.outPrinter()
-	if c.output == asJSON {
+	out := c.env.OutPrinter()
+	if c.output == command.JSON {
 		out.Line("%s", ui.JSON(selected, "  "))
 		return
 	}
-	var rows []pods.Row
+	var rows []Row
 	for _, pool := range selected.GetPools() {
-		rows = append(rows, pods.Rows(pool, time.Now())...)
+		rows = append(rows, Rows(pool, time.Now())...)
 	}
 	if len(rows) == 0 {
-		c.env.errPrinter().Line("no function pods")
+		c.env.ErrPrinter().Line("no function pods")
 		return
 	}
-	printRows(out, c.newTable(), append([]pods.Row{pods.Header}, rows...))
+	printRows(out, c.newTable(), append([]Row{Header}, rows...))
 }
 
 // followPools prints the pods of all functions, and then each change, until the user stops it. It then returns nil.
 func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) error {
-	out, table, changes := c.env.outPrinter(), c.newTable(), &pods.Changes{}
-	rows := []pods.Row{pods.Header} // stored until the gateway has sent all pools, so that the columns fit
+	out, table, changes := c.env.OutPrinter(), c.newTable(), &Changes{}
+	rows := []Row{Header} // stored until the gateway has sent all pools, so that the columns fit
 	synced := false
 	err := gateway.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
 		synced = synced || change.GetSynced() != nil
 		switch {
 		case !c.isSelected(change.GetPool().GetKey()) && !c.isSelected(change.GetRemoved()):
-		case c.output == asJSON:
+		case c.output == command.JSON:
 			out.Line("%s", ui.JSON(change, ""))
 		default:
 			rows = append(rows, changes.Of(change, time.Now())...)
 		}
-		if synced && c.output != asJSON {
+		if synced && c.output != command.JSON {
 			printRows(out, table, rows)
 			rows = nil
 		}
@@ -142,9 +141,9 @@ func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) 
 	return nil
 }
 
-func (c *podsCommand) newTable() *pods.Table {
-	width, _ := terminalSize(c.env.Stdout)
-	return &pods.Table{Wide: c.output == asWide, Width: width}
+func (c *podsCommand) newTable() *Table {
+	width, _ := command.TerminalSize(c.env.Stdout)
+	return &Table{Wide: c.output == asWide, Width: width}
 }
 
 func (c *podsCommand) isSelected(k *podmanagerv1.PoolKey) bool {
@@ -152,7 +151,7 @@ func (c *podsCommand) isSelected(k *podmanagerv1.PoolKey) bool {
 }
 
 // printRows prints rows of the table of pods. It first makes the columns wide enough for all rows.
-func printRows(out *ui.Printer, table *pods.Table, rows []pods.Row) {
+func printRows(out *ui.Printer, table *Table, rows []Row) {
 	for _, row := range rows {
 		table.Fit(row)
 	}

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package backend
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+)
 
 // TestAdviceWithoutAnAddress checks what users read where no gateway answers.
 func TestAdviceWithoutAnAddress(t *testing.T) {
@@ -14,8 +18,8 @@ func TestAdviceWithoutAnAddress(t *testing.T) {
 		"flag":        {"they have one, which is down", "", "gateway.example:9445", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flags := gatewayFlags{address: tc.flag}
-			got, err := flags.clientConfig(Environment{Environ: []string{"FNCTL_ADDRESS=" + tc.environment}})
+			flags := Flags{Address: tc.flag}
+			got, err := flags.clientConfig(command.Environment{Environ: []string{"FNCTL_ADDRESS=" + tc.environment}})
 			if err != nil || got.Unreachable != tc.want {
 				t.Errorf("advice %q, error %v, want %q: %s", got.Unreachable, err, tc.want, tc.reason)
 			}

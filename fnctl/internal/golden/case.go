@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package golden
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
@@ -129,8 +130,8 @@ type testRun struct {
 }
 
 // run runs the test on a copy of the package and compares the outcome with the expected outcome. It then runs the
-// command on its own output, because functions must be idempotent. If update is true, it only stores the outcome.
-func (c *testCase) run(ctx context.Context, env Environment, flags []string, allowExec, update bool) error {
+// command on its own output, because functions must be idempotent. With --update, it only stores the outcome.
+func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) error {
 	scratch, err := os.MkdirTemp("", "fnctl-test-*")
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (c *testCase) run(ctx context.Context, env Environment, flags []string, all
 	if err := copyPackage(c.dir, dir); err != nil {
 		return err
 	}
-	args, err := c.commandLine(dir, results, flags, allowExec)
+	args, err := c.commandLine(dir, results, flags, test.allowExec)
 	if err != nil {
 		return err
 	}
@@ -150,14 +151,15 @@ func (c *testCase) run(ctx context.Context, env Environment, flags []string, all
 	}
 	for range 2 {
 		var stderr bytes.Buffer
+		env := test.env
 		env.Stdin, env.Stdout, env.Stderr = &bytes.Buffer{}, &stderr, &stderr
-		r.code = Run(ctx, env, args)
+		r.code = test.fnctl(ctx, env, args)
 		r.stderr = stderr.String()
 		if r.after, err = readFiles(dir); err != nil {
 			return err
 		}
 		r.results, _ = os.ReadFile(filepath.Join(results, resultsFile)) // missing if nothing ran
-		if err := c.compareOutcome(r, update); err != nil || update || c.config.NonIdempotent || r.code != 0 {
+		if err := c.compareOutcome(r, test.update); err != nil || test.update || c.config.NonIdempotent || r.code != 0 {
 			return err
 		}
 	}
@@ -165,7 +167,11 @@ func (c *testCase) run(ctx context.Context, env Environment, flags []string, all
 }
 
 func (c *testCase) compareOutcome(r testRun, update bool) error {
-	if (c.config.ExitCode != 0) != (r.code == exitFunction) || (r.code != exitDone && r.code != exitFunction) {
+	wanted := command.ExitDone
+	if c.config.ExitCode != 0 {
+		wanted = command.ExitFunction
+	}
+	if r.code != wanted {
 		return fmt.Errorf("exit code %d, want %d\n%s", r.code, c.config.ExitCode, r.stderr)
 	}
 	if want := strings.Fields(c.config.StdErr); !strings.Contains(strings.Join(strings.Fields(r.stderr), " "),
@@ -175,8 +181,8 @@ func (c *testCase) compareOutcome(r testRun, update bool) error {
 	if update {
 		return c.updateExpected(r)
 	}
-	if wanted, err := os.ReadFile(filepath.Join(c.dir, expectedDir, resultsFile)); err == nil {
-		if err := compareResults(wanted, r.results); err != nil {
+	if results, err := os.ReadFile(filepath.Join(c.dir, expectedDir, resultsFile)); err == nil {
+		if err := compareResults(results, r.results); err != nil {
 			return err
 		}
 	}
@@ -187,11 +193,11 @@ func (c *testCase) compareOutcome(r testRun, update bool) error {
 	if c.config.ExitCode != 0 {
 		return nil // kpt compares no files if a test expects a failure
 	}
-	wanted, err := diff.Apply(r.before, string(patch))
+	files, err := diff.Apply(r.before, string(patch))
 	if err != nil {
 		return fmt.Errorf("%s/%s: %w", expectedDir, patchFile, err)
 	}
-	unequal := slices.DeleteFunc(pkgtree.Diff(wanted, r.after), pkgtree.Change.IsStyle)
+	unequal := slices.DeleteFunc(pkgtree.Diff(files, r.after), pkgtree.Change.IsStyle)
 	if len(unequal) > 0 {
 		return &unexpectedFiles{unequal}
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package doctor is the command fnctl doctor, which shows where functions can run.
+package doctor
 
 import (
 	"cmp"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
@@ -58,8 +61,9 @@ type probe struct {
 
 const doctorTimeout = 5 * time.Second
 
-func newDoctor(env Environment) *cobra.Command {
-	var gateway gatewayFlags
+// NewCommand returns the command.
+func NewCommand(env command.Environment) *cobra.Command {
+	var gateway backend.Flags
 	var output, registry string
 	cmd := &cobra.Command{
 		Use:     "doctor",
@@ -68,29 +72,29 @@ func newDoctor(env Environment) *cobra.Command {
 		Example: doctorExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkChoice("--output", output, asJSON); err != nil {
-				return usageError{cmd.CommandPath(), err}
+			if err := command.CheckChoice("--output", output, command.JSON); err != nil {
+				return command.UsageError(cmd, err)
 			}
 			d := diagnosis{Version: version.String(), System: runtime.GOOS + "/" + runtime.GOARCH}
 			d.checkLocal(cmd.Context(), env)
 			d.Registry = checkRegistry(cmd.Context(), registry)
-			d.Gateway = gateway.checkGateway(cmd.Context(), env)
-			d.printReport(env, output == asJSON)
+			d.Gateway = checkGateway(cmd.Context(), env, gateway)
+			d.printReport(env, output == command.JSON)
 			if d.Local.Launcher == "" && d.Gateway.Problem != "" {
 				return errors.New("functions can run neither on this machine nor at the gateway")
 			}
 			return nil
 		},
 	}
-	gateway.registerAddress(cmd.Flags(), env)
+	gateway.RegisterAddress(cmd.Flags(), env)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json for JSON")
 	cmd.Flags().StringVar(&registry, "registry", "ghcr.io", "registry of images, as HOST or HOST:PORT")
 	return cmd
 }
 
 // checkLocal finds a method to run functions on this machine: containers, or a kind of sandbox that works.
-func (d *diagnosis) checkLocal(ctx context.Context, env Environment) {
-	if names := env.containerNames(runtime.GOOS); len(names) > 0 {
+func (d *diagnosis) checkLocal(ctx context.Context, env command.Environment) {
+	if names := backend.ContainerNames(env); len(names) > 0 {
 		containers, err := local.FindContainers(names...)
 		if err != nil {
 			d.Local.Problem = err.Error()
@@ -174,14 +178,14 @@ func checkRegistry(ctx context.Context, host string) probe {
 }
 
 // checkGateway checks whether the gateway answers, and returns its version.
-func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe {
+func checkGateway(ctx context.Context, env command.Environment, flags backend.Flags) probe {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	found := probe{Address: f.address}
-	if f.cluster.isUsed() {
-		found.Address = "namespace " + f.cluster.Namespace
+	found := probe{Address: flags.Address}
+	if flags.Cluster.Namespace != "" {
+		found.Address = "namespace " + flags.Cluster.Namespace
 	}
-	gateway, err := f.newClient(env)
+	gateway, err := flags.NewClient(env)
 	if err == nil {
 		defer gateway.Close()
 		status, statusErr := gateway.Status(ctx)
@@ -196,8 +200,8 @@ func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe 
 	return found
 }
 
-func (d *diagnosis) printReport(env Environment, inJSON bool) {
-	out := env.outPrinter()
+func (d *diagnosis) printReport(env command.Environment, inJSON bool) {
+	out := env.OutPrinter()
 	if inJSON {
 		out.Line("%s", ui.ValueJSON(d))
 		return

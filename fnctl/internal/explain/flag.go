@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package explain
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/explain"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
@@ -17,19 +16,21 @@ import (
 // toTerminal is the value of --explain if the user gives no file. The changes are then shown on the terminal.
 const toTerminal = "-"
 
-// explainFlags holds the flag --explain, which shows the changes of each function.
-type explainFlags struct{ target string }
+// Flag holds the flag --explain, which shows the changes of each function.
+type Flag struct{ target string }
 
-func (f *explainFlags) register(flags *pflag.FlagSet) {
+// Register adds the flag.
+func (f *Flag) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.target, "explain", "",
 		"show what each function changed as diffs; with --explain=FILE.html as a web page that needs no network")
 	flags.Lookup("explain").NoOptDefVal = toTerminal
 }
 
-func (f *explainFlags) isWanted() bool { return f.target != "" }
+// IsWanted reports whether the flag is set.
+func (f *Flag) IsWanted() bool { return f.target != "" }
 
-// check returns an error if the file of --explain cannot be written. It is called before any function runs.
-func (f *explainFlags) check() error {
+// Check returns an error if the file of --explain cannot be written. It is called before any function runs.
+func (f *Flag) Check() error {
 	if f.target == "" || f.target == toTerminal {
 		return nil
 	}
@@ -40,16 +41,16 @@ func (f *explainFlags) check() error {
 	return file.Close()
 }
 
-// writeSteps shows the file changes of each function that ran, on the terminal or as a web page. If the rendering
+// WriteSteps shows the file changes of each function that ran, on the terminal or as a web page. If the rendering
 // failed, failure is its error.
-func (f *explainFlags) writeSteps(out *ui.Printer, dir string, rendering *pipeline.Rendering, failure error) error {
+func (f *Flag) WriteSteps(out *ui.Printer, dir string, rendering *pipeline.Rendering, failure error) error {
 	switch f.target {
 	case "":
 		return nil
 	case toTerminal:
 		steps := rendering.Steps()
 		for i, step := range steps {
-			out.Title(fmt.Sprintf("Step %d of %d: %s", i+1, len(steps), explain.Title(step)))
+			out.Title(fmt.Sprintf("Step %d of %d: %s", i+1, len(steps), Title(step)))
 			if len(step.Changes) == 0 {
 				out.Line("no file changed")
 			}
@@ -62,5 +63,5 @@ func (f *explainFlags) writeSteps(out *ui.Printer, dir string, rendering *pipeli
 	if err != nil {
 		return fmt.Errorf("--explain: %w", err)
 	}
-	return errors.Join(explain.Write(file, dir, rendering, failure), file.Close())
+	return errors.Join(Write(file, dir, rendering, failure), file.Close())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package images is the command fnctl images, which shows the images of this machine. pull.go pulls images.
+package images
 
 import (
 	"context"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	"github.com/krm-function-runner/function-runner/libs/phase"
@@ -27,7 +29,8 @@ const imagesExamples = `  fnctl images
   # Remove all images that are not in use
   fnctl images prune`
 
-func newImages(env Environment) *cobra.Command {
+// NewCommand returns the command.
+func NewCommand(env command.Environment) *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{
 		Use:     "images",
@@ -36,20 +39,20 @@ func newImages(env Environment) *cobra.Command {
 		Example: imagesExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkChoice("--output", output, asJSON); err != nil {
-				return usageError{cmd.CommandPath(), err}
+			if err := command.CheckChoice("--output", output, command.JSON); err != nil {
+				return command.UsageError(cmd, err)
 			}
 			return withImages(cmd.Context(), true, func(images runner.Images) error {
 				all, err := images.List()
 				if err == nil {
-					showImages(env, all, output == asJSON)
+					showImages(env, all, output == command.JSON)
 				}
 				return err
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json for everything that is known")
-	cmd.AddCommand(newImagesPull(env), newImagesPrune(env))
+	cmd.AddCommand(newPull(env), newPrune(env))
 	return cmd
 }
 
@@ -64,14 +67,14 @@ func withImages(ctx context.Context, offline bool, do func(runner.Images) error)
 }
 
 // showImages prints images as a table or as JSON.
-func showImages(env Environment, all []runner.Image, asJSON bool) {
+func showImages(env command.Environment, all []runner.Image, inJSON bool) {
 	switch {
-	case asJSON:
-		env.outPrinter().Line("%s", ui.ValueJSON(all))
+	case inJSON:
+		env.OutPrinter().Line("%s", ui.ValueJSON(all))
 	case len(all) == 0:
-		env.errPrinter().Line("no images")
+		env.ErrPrinter().Line("no images")
 	default:
-		printTable(env.outPrinter(), imageRows(all))
+		printTable(env.OutPrinter(), imageRows(all))
 	}
 }
 
@@ -108,7 +111,7 @@ func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes
 const pruneHelp = `Prune removes images that are not in use, the least recently used first, until all of
 them take at most --max-bytes. By default it removes all.`
 
-func newImagesPrune(env Environment) *cobra.Command {
+func newPrune(env command.Environment) *cobra.Command {
 	var maxBytes int64
 	cmd := &cobra.Command{
 		Use:   "prune",
@@ -126,7 +129,7 @@ func newImagesPrune(env Environment) *cobra.Command {
 					return err
 				}
 				removed, freed := removedImages(before, left)
-				env.errPrinter().Line("Removed %s, %s; %d left", ui.Count(removed, "image"), megabytes(freed), len(left))
+				env.ErrPrinter().Line("Removed %s, %s; %d left", ui.Count(removed, "image"), megabytes(freed), len(left))
 				return nil
 			})
 		},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package docker is the command fnctl docker, which takes the place of docker for kustomize, kpt and skaffold.
+package docker
 
 import (
 	"context"
@@ -20,11 +21,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
-	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
@@ -57,7 +59,7 @@ const standIn = "this is fnctl, which runs KRM functions in the place of docker:
 
 // notPossible converts an error about a docker command line to docker's exit code 125, with advice for the user.
 func notPossible(err error) error {
-	return &codedError{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
+	return command.WithCode(exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn})
 }
 
 // Arguments returns the command line without the program's name. If a link named docker, podman or nerdctl started
@@ -70,7 +72,8 @@ func Arguments(commandLine []string) []string {
 	return commandLine[1:]
 }
 
-func newDocker(env Environment) *cobra.Command {
+// NewCommand returns the command.
+func NewCommand(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "docker",
 		Short:   "Run functions in the place of docker, for kustomize, kpt and skaffold",
@@ -89,11 +92,11 @@ func newDocker(env Environment) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return notPossible(fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), "fnctl "), err))
 	})
-	cmd.AddCommand(newDockerRun(env), newDockerVersion(env), newDockerInstall(env))
+	cmd.AddCommand(newRun(env), newVersion(env), newInstall(env))
 	return cmd
 }
 
-func newDockerVersion(env Environment) *cobra.Command {
+func newVersion(env command.Environment) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -116,7 +119,7 @@ func newDockerVersion(env Environment) *cobra.Command {
 	return cmd
 }
 
-func newDockerInstall(env Environment) *cobra.Command {
+func newInstall(env command.Environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "install DIR",
 		Short: "Link docker, podman and nerdctl in a directory to fnctl, and print the line that puts it first in PATH",
@@ -129,7 +132,7 @@ func newDockerInstall(env Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			env.outPrinter().Line("export PATH=%q", dir+string(os.PathListSeparator)+"$PATH")
+			env.OutPrinter().Line("export PATH=%q", dir+string(os.PathListSeparator)+"$PATH")
 			return nil
 		},
 	}
@@ -164,7 +167,7 @@ func linkRuntimes(dir string) error {
 }
 
 type dockerRun struct {
-	env                Environment
+	env                command.Environment
 	interactive        bool
 	network, pull      string
 	variables, mounts  []string
@@ -173,7 +176,7 @@ type dockerRun struct {
 	user               string
 }
 
-func newDockerRun(env Environment) *cobra.Command {
+func newRun(env command.Environment) *cobra.Command {
 	c := &dockerRun{env: env}
 	cmd := &cobra.Command{
 		Use:   "run -i [OPTIONS] IMAGE",
@@ -203,7 +206,7 @@ func newDockerRun(env Environment) *cobra.Command {
 
 // local reports whether functions run on this machine, not at a gateway.
 func (c *dockerRun) local() bool {
-	return c.env.lookUp("FNCTL_ADDRESS")+c.env.lookUp("FNCTL_NAMESPACE") == ""
+	return c.env.LookUp("FNCTL_ADDRESS")+c.env.LookUp("FNCTL_NAMESPACE") == ""
 }
 
 // check returns an error for arguments and options of 'docker run' that fnctl does not support.
@@ -218,24 +221,7 @@ func (c *dockerRun) check(args []string) error {
 	case len(c.mounts) > 0:
 		return fmt.Errorf("cannot mount %q: put the files into a ConfigMap", c.mounts[0])
 	case c.network != "none" && c.local():
-		return c.env.checkNetwork(args[0])
-	}
-	return nil
-}
-
-// checkNetwork returns an error unless the setting FNR_FUNCTION_NETWORK permits this image to use the network.
-func (e Environment) checkNetwork(image string) error {
-	list := strings.Split(e.lookUp("FNR_FUNCTION_NETWORK"), ",")
-	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
-	if err != nil {
-		return fmt.Errorf("FNR_FUNCTION_NETWORK: %w", err)
-	}
-	name, err := imagename.Parse(image, imagename.DefaultPrefix)
-	if err != nil {
-		return err
-	}
-	if !allowed.Match(name) {
-		return fmt.Errorf("cannot give %s the network: FNR_FUNCTION_NETWORK does not name its repository", image)
+		return backend.CheckNetwork(c.env, args[0])
 	}
 	return nil
 }
@@ -246,26 +232,26 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	if err != nil {
 		return notPossible(err)
 	}
-	gateway := gatewayFlags{
-		address: c.env.gatewayAddress(), local: c.local(), offline: c.local() && c.pull == "never",
-		maxMessageBytes: localMaxMessageBytes, environment: variables,
+	gateway := backend.Flags{
+		Address: backend.Address(c.env), Local: c.local(), Offline: c.local() && c.pull == "never",
+		MaxMessageBytes: backend.LocalMaxMessageBytes, Environment: variables,
 	}
-	gateway.cluster.Namespace = c.env.lookUp("FNCTL_NAMESPACE")
+	gateway.Cluster.Namespace = c.env.LookUp("FNCTL_NAMESPACE")
 	list, err := io.ReadAll(c.env.Stdin)
 	if err != nil {
-		return &codedError{exitNoContainer, fmt.Errorf("read standard input: %w", err)}
+		return command.WithCode(exitNoContainer, fmt.Errorf("read standard input: %w", err))
 	}
-	evaluator, err := gateway.open(ctx, c.env, c.env.progress())
+	evaluator, err := gateway.Open(ctx, c.env, c.env.Progress())
 	if err != nil {
-		return &codedError{exitNoContainer, err}
+		return command.WithCode(exitNoContainer, err)
 	}
-	defer func() { err = errors.Join(err, evaluator.close()) }()
+	defer func() { err = errors.Join(err, evaluator.Close()) }()
 	resp, err := evaluator.Evaluate(ctx, pipeline.Request{Image: image, ResourceList: list})
 	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
 		return c.reportFailure(failed, resp.ResourceList)
 	}
 	if err != nil {
-		return &codedError{exitNoContainer, err}
+		return command.WithCode(exitNoContainer, err)
 	}
 	_, logErr := c.env.Stderr.Write(resp.Log)
 	_, err = c.env.Stdout.Write(resp.ResourceList)
@@ -279,8 +265,7 @@ var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 // environment returns the function's environment variables as KEY=VALUE. It returns an error for variables of the
 // user if the function runs at a gateway, because gateways pass no variables to functions.
 func (c *dockerRun) environment() ([]string, error) {
-	function := oneFunction{environment: c.variables}
-	variables := function.variables(c.env.Environ)
+	variables := c.env.Variables(c.variables)
 	for _, variable := range variables {
 		if name, _, _ := strings.Cut(variable, "="); !c.local() && !slices.Contains(impliedVariables, name) {
 			return nil, fmt.Errorf("cannot pass the variable %s to a gateway: put it into the function's configuration", name)
@@ -299,11 +284,11 @@ func (c *dockerRun) reportFailure(failed *client.FunctionError, output []byte) e
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
 		code = exitSignaled + signalNumber(failed.Failure.GetSignal())
 	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // reason of runners that send no details
-		return &codedError{exitFunction, errors.New(failed.Message)}
+		return command.WithCode(command.ExitFunction, errors.New(failed.Message))
 	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
-		return &codedError{exitNoProgram, errors.New(failed.Message)}
+		return command.WithCode(exitNoProgram, errors.New(failed.Message))
 	default:
-		return &codedError{exitNoContainer, errors.New(failed.Message)}
+		return command.WithCode(exitNoContainer, errors.New(failed.Message))
 	}
 	stderr := failed.Failure.GetStderr()
 	if c.network != "none" {
@@ -314,9 +299,9 @@ func (c *dockerRun) reportFailure(failed *client.FunctionError, output []byte) e
 		output = encodeResults(results)
 	}
 	if _, err := c.env.Stdout.Write(output); err != nil {
-		return &codedError{exitNoContainer, err}
+		return command.WithCode(exitNoContainer, err)
 	}
-	return &codedError{code: code}
+	return command.WithCode(code, nil)
 }
 
 // signalNumber returns a signal's number from a description such as "killed". The default is SIGKILL's number.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package golden is the command fnctl test, which compares the outcome of functions with expected files. Read golden.go
+// first, then case.go, which runs one test.
+package golden
 
 import (
 	"context"
@@ -15,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
@@ -34,34 +38,40 @@ const testExamples = `  # Run all tests below a directory
 const failedTest = "FAIL"
 
 type testCommand struct {
-	env       Environment
-	gateway   gatewayFlags
-	functions functionFlags
+	env       command.Environment
+	fnctl     run
+	gateway   backend.Flags
+	prefix    string
 	allowExec bool
 	update    bool
 }
 
-func newTest(env Environment) *cobra.Command {
-	c := &testCommand{env: env}
+// run runs a command of fnctl with the given arguments, and returns its exit code.
+type run = func(ctx context.Context, env command.Environment, args []string) int
+
+// NewCommand returns the command. The tests run commands of fnctl.
+func NewCommand(env command.Environment, fnctl run) *cobra.Command {
+	c := &testCommand{env: env, fnctl: fnctl}
 	cmd := &cobra.Command{
 		Use:     "test [DIR]",
 		Short:   "Run the tests of functions",
 		Long:    testHelp,
 		Example: testExamples,
-		Args:    oneTarget("DIR, a directory with tests"),
+		Args:    command.OneTarget("DIR, a directory with tests"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.gateway.check(cmd.Flags()); err != nil {
-				return usageError{cmd.CommandPath(), err}
+			if err := c.gateway.Check(cmd.Flags()); err != nil {
+				return command.UsageError(cmd, err)
 			}
-			return c.run(cmd.Context(), targetArgument(cmd, args), passedFlags(cmd.Flags(), "allow-exec", "update", "exec"))
+			passed := passedFlags(cmd.Flags(), "allow-exec", "update", "exec")
+			return c.run(cmd.Context(), command.TargetArgument(cmd, args), passed)
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&c.allowExec, "allow-exec", false, "permit functions that are programs of this machine")
 	flags.BoolVar(&c.update, "update", false, "write what comes of the tests to their directories .expected")
-	flags.StringVar(&c.env.imageProgram, "exec", "", "run this program of your machine in place of all images")
-	c.gateway.register(flags, env)
-	c.functions.register(flags, env)
+	flags.StringVar(&c.env.ImageProgram, "exec", "", "run this program of your machine in place of all images")
+	c.gateway.Register(flags, env)
+	command.RegisterImagePrefix(flags, env, &c.prefix)
 	return cmd
 }
 
@@ -81,7 +91,7 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 	if err != nil {
 		return err
 	}
-	out, counts := c.env.outPrinter(), map[string]int{}
+	out, counts := c.env.OutPrinter(), map[string]int{}
 	for _, test := range dirs {
 		start := time.Now()
 		outcome, note, err := c.runOne(ctx, test, flags)
@@ -104,7 +114,7 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 	skipped := counts["skip"]
 	out.Line("%s: %d passed, %d failed, %d skipped", ui.Count(len(dirs), "test"), len(dirs)-n-skipped, n, skipped)
 	if n > 0 {
-		return &codedError{exitFunction, errors.New(ui.Count(n, "test") + " failed")}
+		return command.WithCode(command.ExitFunction, errors.New(ui.Count(n, "test")+" failed"))
 	}
 	return nil
 }
@@ -117,7 +127,7 @@ func (c *testCommand) runOne(ctx context.Context, dir string, flags []string) (o
 	if reason := test.skipReason(); reason != "" {
 		return "skip", reason, nil
 	}
-	switch err := test.run(ctx, c.env, flags, c.allowExec, c.update); {
+	switch err := test.run(ctx, c, flags); {
 	case err != nil:
 		return failedTest, "", err
 	case c.update:

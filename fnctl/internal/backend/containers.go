@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+// ContainerNames returns the container runtimes that --local tries, in order. FNR_SANDBOX may name a runtime.
+// Otherwise, Linux uses sandboxes, and other systems use KPT_FN_RUNTIME or any supported runtime.
+func ContainerNames(env command.Environment) []string {
+	if name := env.LookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
+		return []string{name}
+	}
+	switch {
+	case runtime.GOOS == "linux":
+		return nil
+	case ContainerRuntime(env) != "":
+		return []string{ContainerRuntime(env)}
+	default:
+		return local.ContainerRuntimes
+	}
+}
+
+// ContainerRuntime returns the container runtime that the user has chosen as in kpt. It is empty by default.
+func ContainerRuntime(env command.Environment) string {
+	return strings.ToLower(env.LookUp("KPT_FN_RUNTIME"))
+}
+
+// CheckNetwork returns an error unless the setting FNR_FUNCTION_NETWORK permits this image to use the network.
+func CheckNetwork(env command.Environment, image string) error {
+	list := strings.Split(env.LookUp("FNR_FUNCTION_NETWORK"), ",")
+	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
+	if err != nil {
+		return fmt.Errorf("FNR_FUNCTION_NETWORK: %w", err)
+	}
+	name, err := imagename.Parse(image, imagename.DefaultPrefix)
+	if err != nil {
+		return err
+	}
+	if !allowed.Match(name) {
+		return fmt.Errorf("cannot give %s the network: FNR_FUNCTION_NETWORK does not name its repository", image)
+	}
+	return nil
+}
+
+// useContainers makes the evaluator e run images in containers, with the first installed runtime in names.
+func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []string, progress *ui.Progress) error {
+	if f.Trace || f.cache {
+		return errors.New("takes --trace and --cache with a function runner or sandboxes, not with containers")
+	}
+	containers, err := local.FindContainers(names...)
+	switch {
+	case err != nil && !f.Local: // fnctl doc
+		return fmt.Errorf("%w, or use --local", err)
+	case err != nil:
+		return fmt.Errorf("%w, or give the address of a function runner with --address or FNCTL_ADDRESS", err)
+	}
+	containers.Evaluator = e.Evaluator
+	containers.Offline = f.Offline
+	containers.Variables = f.Environment
+	containers.Help = f.Help
+	containers.Network = func(image string) error { return CheckNetwork(env, image) }
+	e.Images = containers
+	if f.Phases {
+		progress.Line("One container of %s for each function", containers.Program)
+	}
+	return nil
+}

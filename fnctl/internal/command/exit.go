@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes. Scripts rely on them.
+const (
+	ExitDone     = 0
+	ExitFunction = 1
+	ExitOther    = 2
+	// ExitChanges is the exit code of fnctl render --check if a render would change files.
+	ExitChanges = 3
+	// ExitInterrupted is the exit code after Ctrl-C. As in shells, it is 128 plus the number of SIGINT.
+	ExitInterrupted = 130
+)
+
+// UsageError returns the error for an invalid command line of a command.
+func UsageError(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
+}
+
+// codedError is an error with its own exit code.
+type codedError struct {
+	code int
+	err  error
+}
+
+// WithCode returns an error with its own exit code, such as [ExitChanges]. If err is nil, fnctl prints no message.
+func WithCode(code int, err error) error { return &codedError{code, err} }
+
+// Code returns the exit code of an error by [WithCode]. ok is false for all other errors.
+func Code(err error) (code int, ok bool) {
+	if coded, ok := errors.AsType[*codedError](err); ok {
+		return coded.code, true
+	}
+	return 0, false
+}
+
+func (e *codedError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *codedError) Unwrap() error { return e.err }
