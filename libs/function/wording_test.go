@@ -15,8 +15,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
+
+// TestImageNamesHaveOneLimit compares the limit with package imagename's, whose parser function pods do not contain.
+func TestImageNamesHaveOneLimit(t *testing.T) {
+	if function.MaxImageBytes != imagename.MaxBytes {
+		t.Errorf("function pods accept names of %d bytes, and package imagename of %d",
+			function.MaxImageBytes, imagename.MaxBytes)
+	}
+}
 
 // validator is a function that finds so many things, each of so many bytes, logs so
 // many bytes and exits 1.

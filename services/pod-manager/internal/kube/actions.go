@@ -239,18 +239,24 @@ func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, u
 // isGone reports whether a request failed because the pod no longer exists, or because another pod uses its name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
+var errNotOwner = errors.New("another replica owns the function, or this replica has not listed the Leases recently")
+
 // Delete deletes a pod and its Service in the background. The deletion fails if another replica now owns the
 // function.
 func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
+		refuse := func(err error) {
+			c.log.WarnContext(ctx, "function pod not deleted", "pod", action.Name, "error", err)
+			send(pool.DeleteFailed{Name: action.Name, UID: action.UID})
+		}
 		if !action.Foreign && !c.ownsImage(action.Function.Reference) { // ownership may have changed while the task waited
-			send(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: "another replica owns the function"})
+			refuse(errNotOwner)
 			return
 		}
 		start := time.Now()
-		c.deleting.Store(uid, struct{}{})
+		_, repeated := c.deleting.Swap(uid, struct{}{})
 		err := c.removePod(ctx, action.Name, uid, action.Version)
 		c.metrics.recordAction(ctx, "delete", start, err)
 		switch {
@@ -259,8 +265,10 @@ func (c *Cluster) Delete(action pool.Delete) {
 			send(pool.PodGone{Name: action.Name, UID: action.UID})
 		case err != nil:
 			c.deleting.Delete(uid)
-			send(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: err.Error()})
+			refuse(err)
 			return
+		case !repeated:
+			c.metrics.podDeleted(ctx, action.Eviction)
 		}
 		c.removeServiceOf(ctx, id, uid)
 	})

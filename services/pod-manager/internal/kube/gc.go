@@ -54,7 +54,8 @@ func (c *Cluster) scanGarbage() {
 }
 
 // enqueueGarbageTask queues a background task for the Service named id, unless another replica is responsible for
-// the Service.
+// the Service. No replica is responsible while it cannot list the Leases. A deleted Service is then created again by
+// the first scan after that, because otherwise all replicas would create it, even if its pod is being deleted.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return

@@ -18,6 +18,7 @@ import (
 // metrics contains the metrics of requests to the Kubernetes API.
 type metrics struct {
 	actions         metric.Float64Histogram
+	evictions       metric.Int64Counter
 	failures        metric.Int64Counter
 	brokenTemplates metric.Int64Counter
 }
@@ -25,7 +26,7 @@ type metrics struct {
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	meter := provider.Meter("pod-manager/kube")
 	m := &metrics{}
-	var errs [3]error
+	var errs [4]error
 	m.actions, errs[0] = meter.Float64Histogram("fn.kube.action.duration", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(telemetry.Seconds...),
 		metric.WithDescription("Duration of an action on a function pod, with all attempts. Labels: action, outcome."))
@@ -33,6 +34,8 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		metric.WithDescription("Failed attempts to list or watch objects. Labels: view."))
 	m.brokenTemplates, errs[2] = meter.Int64Counter("fn.kube.template.failures",
 		metric.WithDescription("Pod templates, of a ConfigMap or Porch's, that could not be used."))
+	m.evictions, errs[3] = meter.Int64Counter("fn.pod.evictions",
+		metric.WithDescription("Function pods that were deleted. Labels: reason."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up metrics of the Kubernetes API: %w", err)
 	}
@@ -43,6 +46,10 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 func (m *metrics) recordAction(ctx context.Context, action string, start time.Time, err error) {
 	m.actions.Record(ctx, time.Since(start).Seconds(), metric.WithAttributes(
 		attribute.String("action", action), attribute.String("outcome", kubeclient.Outcome(err))))
+}
+
+func (m *metrics) podDeleted(ctx context.Context, reason string) {
+	m.evictions.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason)))
 }
 
 func (m *metrics) watchFailed(ctx context.Context, resource string) {

@@ -75,7 +75,6 @@ func (l *loop) carryOut(action pool.Action) {
 		l.createPod(a)
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
-		l.metrics.evictions.add(a.Eviction)
 		l.config.Cluster.Delete(a)
 	case pool.Extend:
 		l.config.Cluster.Extend(a)

@@ -20,7 +20,7 @@ import (
 
 // metrics contains the manager's counters and gauges.
 type metrics struct {
-	rejections, evictions, creations tally
+	rejections, creations tally
 	// counts contains the numbers of pods at the last tick.
 	counts atomic.Pointer[pool.Counts]
 	// waiting is the number of leases that are not granted yet. It includes leases that wait for the Kubernetes API
@@ -37,8 +37,6 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	counter := collectErrors[metric.Int64ObservableCounter](&errs)
 	rejections := counter(meter.Int64ObservableCounter("fn.lease.rejections",
 		metric.WithDescription("Leases that were rejected. Labels: reason.")))
-	evictions := counter(meter.Int64ObservableCounter("fn.pod.evictions",
-		metric.WithDescription("Function pods that were deleted. Labels: reason.")))
 	creations := counter(meter.Int64ObservableCounter("fn.pod.creations",
 		metric.WithDescription(
 			"Function pods that were created: for leases that wait or share a pod, to keep a minimum, or to replace "+
@@ -57,7 +55,6 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		metric.WithDescription("Functions with pods that this replica took over from other replicas.")))
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		m.rejections.observe(o, rejections)
-		m.evictions.observe(o, evictions)
 		m.creations.observe(o, creations)
 		o.ObserveInt64(waiting, m.waiting.Load())
 		m.observePods(o, pods)
@@ -66,7 +63,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		o.ObserveInt64(outdated, int64(now.Outdated))
 		o.ObserveInt64(takeovers, now.Takeovers)
 		return nil
-	}, rejections, evictions, creations, waiting, pods, owned, outdated, takeovers)
+	}, rejections, creations, waiting, pods, owned, outdated, takeovers)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
 	}

@@ -23,16 +23,16 @@ const obstacleInterval = 500 * time.Millisecond
 // awaitSync waits until all existing pods are known. It tells the caller the reason for the wait. Its own timeout
 // is necessary because the deadline of a remote caller is unknown.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
+	select {
+	case <-m.config.Synced:
+		return nil
+	default:
+	}
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()
 	poll := time.NewTicker(obstacleInterval)
 	defer poll.Stop()
 	for reported := ""; ; {
-		select {
-		case <-m.config.Synced:
-			return nil
-		default:
-		}
 		err := m.config.Obstacle()
 		switch {
 		case err == nil:
@@ -44,6 +44,7 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 		}
 		select {
 		case <-m.config.Synced:
+			return nil
 		case <-poll.C:
 		case <-timeout.C:
 			return lease.Elsewhere(cmp.Or(err,

@@ -144,7 +144,7 @@ type CreateFailed struct {
 }
 
 // DeleteFailed reports that the action [Delete] failed.
-type DeleteFailed struct{ Name, UID, Reason string }
+type DeleteFailed struct{ Name, UID string }
 
 // Probed reports the result of a [Probe].
 type Probed struct {

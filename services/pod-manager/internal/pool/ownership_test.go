@@ -570,7 +570,7 @@ func TestForeignPodsAreTheLastResort(t *testing.T) {
 	if waited < 20 || waited > 30 {
 		t.Errorf("a pod of another owner is deleted after %d s of waiting, want it after 20 s", waited)
 	}
-	s.handle(pool.DeleteFailed{Name: "unused-1", UID: unused.UID, Reason: "no answer"})
+	s.handle(pool.DeleteFailed{Name: "unused-1", UID: unused.UID})
 	again := false
 	for range 10 {
 		s.pass(1)
@@ -582,7 +582,7 @@ func TestForeignPodsAreTheLastResort(t *testing.T) {
 	}
 	unused.ResourceVersion = "9"
 	unused.ReclaimAfter = s.now.Add(10 * time.Minute) // used by then
-	s.handle(pool.DeleteFailed{Name: "unused-1", UID: unused.UID, Reason: "conflict"}, unused,
+	s.handle(pool.DeleteFailed{Name: "unused-1", UID: unused.UID}, unused,
 		tried(3, function("unused")))
 	if a, granted := last[pool.Grant](s); !granted || a.Pod != "unused-1" {
 		t.Errorf("the pod that another replica uses is not granted: %+v", a)

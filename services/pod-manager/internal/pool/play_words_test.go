@@ -52,7 +52,7 @@ func (p *player) event(verb string, words []string) pool.Event {
 		problem := pool.Problem{Kind: kinds[words[1]], Reason: strings.Join(words[2:], " ")}
 		return pool.CreateFailed{Name: words[0], Problem: problem}
 	case "deletefailed":
-		return pool.DeleteFailed{Name: words[0], UID: p.pods[words[0]].UID, Reason: "conflict"}
+		return pool.DeleteFailed{Name: words[0], UID: p.pods[words[0]].UID}
 	case "minimum":
 		return pool.MinPodsSet{Function: function(words[0]), Pods: number(words[1])}
 	case "set":

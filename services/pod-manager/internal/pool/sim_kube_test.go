@@ -74,12 +74,12 @@ func (k *kube) delete(a pool.Delete) {
 		p, ok := k.pods[a.Name]
 		switch {
 		case k.unreachable() > 0, w.fault(12, "delete", a.Name, n):
-			w.later(0, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "the API server has had enough"})
+			w.later(0, pool.DeleteFailed{Name: a.Name, UID: a.UID})
 		case w.fault(40, "delete is lost", a.Name, n):
 		case !ok || p.seen.UID != a.UID:
 			w.later(0, pool.PodGone{Name: a.Name, UID: a.UID})
 		case a.Version != "" && a.Version != p.seen.ResourceVersion:
-			w.later(0, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
+			w.later(0, pool.DeleteFailed{Name: a.Name, UID: a.UID})
 		default:
 			k.end(p)
 		}

@@ -138,7 +138,7 @@ func (r *replicas) delete(i int, a pool.Delete) error {
 		return nil // the other replica was first
 	}
 	if a.Version != "" && a.Version != p.ResourceVersion {
-		r.send(i, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
+		r.send(i, pool.DeleteFailed{Name: a.Name, UID: a.UID})
 		return nil
 	}
 	delete(r.pods, a.Name)
