@@ -32,7 +32,7 @@ func podManager() *leasetest.Manager {
 			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 2, LastFailure: "no such\nimage",
 		},
 		&podmanagerv1.Pool{
-			Key:    &podmanagerv1.PoolKey{Reference: "example.com/fns/warm:v1", Digest: "sha256:1"},
+			Key: &podmanagerv1.PoolKey{Reference: "example.com/fns/warm:v1", Digest: "sha256:1"}, Replica: "pod-manager-1",
 			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4},
 			Pods: []*podmanagerv1.Pod{
 				{

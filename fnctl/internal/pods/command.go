@@ -24,8 +24,8 @@ Queued while others have all the pods that there may be.
 
 LOAD is how many evaluations run in a pod and how many may, WAITING how many wait for a
 lease of one of the function's pods, and TTL how long the pod lives on without use. The reason why
-a pod is not ready is on lines of its own, three at most on a terminal. '-o wide' has all of it, the whole image
-and the node.`
+a pod is not ready is on lines of its own, three at most on a terminal. '-o wide' has all of it, the whole image,
+the node, and as OWNER the replica of the pod-manager that creates and deletes the function's pods.`
 
 const podsExamples = `  # Show all function pods
   fnctl pods

@@ -40,7 +40,7 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	var changed []Row
 	for _, row := range rows {
 		after[row.Pod] = row
-		if old, ok := before[row.Pod]; !ok || old.withoutTimes() != row.withoutTimes() {
+		if old, ok := before[row.Pod]; !ok || old.forComparison() != row.forComparison() {
 			changed = append(changed, row)
 		}
 	}
@@ -56,8 +56,9 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	return changed
 }
 
-// withoutTimes returns the row without the pod's age and remaining lifetime (TTL), which always change.
-func (r Row) withoutTimes() Row {
-	r.Age, r.TTL = "", ""
+// forComparison returns the row without the pod's age and remaining lifetime (TTL), which always change. It also omits
+// the owner, which is unknown for a moment when another replica takes over.
+func (r Row) forComparison() Row {
+	r.Age, r.TTL, r.Owner = "", "", ""
 	return r
 }

@@ -44,8 +44,10 @@ func TestShort(t *testing.T) {
 func TestChanges(t *testing.T) {
 	key := &podmanagerv1.PoolKey{Reference: "fn:v1"}
 	now := time.Unix(1_000_000, 0)
+	owner := 0 // changes each time, which is no reason to show a pod again
 	pool := func(pods ...*podmanagerv1.Pod) *podmanagerv1.WatchPoolsResponse {
-		pool := &podmanagerv1.Pool{Key: key, Pods: pods}
+		owner++
+		pool := &podmanagerv1.Pool{Key: key, Pods: pods, Replica: fmt.Sprint("pod-manager-", owner)}
 		return &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Pool{Pool: pool}}
 	}
 	a := &podmanagerv1.Pod{Name: "a", State: podmanagerv1.Pod_STATE_READY}

@@ -18,13 +18,13 @@ import (
 
 // Row is a line of the table of function pods, for a pod or for a pool without pods.
 type Row struct {
-	Pool, Pod, State, Load, Waiting, Age, TTL, Node, Reason string
+	Pool, Pod, State, Load, Waiting, Age, TTL, Node, Owner, Reason string
 }
 
 // Header names the columns.
 var Header = Row{
 	Pool: "POOL", Pod: "POD", State: "STATE", Load: "LOAD", Waiting: "WAITING", Age: "AGE", TTL: "TTL", Node: "NODE",
-	Reason: "REASON",
+	Owner: "OWNER", Reason: "REASON",
 }
 
 var states = map[podmanagerv1.Pod_State]string{
@@ -39,14 +39,17 @@ var states = map[podmanagerv1.Pod_State]string{
 func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	name, waiting := pool.GetKey().GetReference(), strconv.Itoa(int(pool.GetWaiting()))
 	if len(pool.GetPods()) == 0 {
-		return []Row{{Pool: name, State: empty(pool), Waiting: waiting, Reason: pool.GetLastFailure()}}
+		return []Row{{
+			Pool: name, State: empty(pool), Waiting: waiting, Owner: pool.GetReplica(), Reason: pool.GetLastFailure(),
+		}}
 	}
 	var rows []Row
 	for _, pod := range pool.GetPods() {
 		row := Row{
 			Pool: name, Pod: pod.GetName(), State: states[pod.GetState()], Waiting: waiting,
 			Load: fmt.Sprintf("%d/%d", pod.GetActive(), pool.GetLimits().GetMaxConcurrency()),
-			Age:  since(pod.GetCreateTime(), now), TTL: remainingTTL(pod, now), Node: pod.GetNode(), Reason: pod.GetReason(),
+			Age:  since(pod.GetCreateTime(), now), TTL: remainingTTL(pod, now), Node: pod.GetNode(),
+			Owner: pool.GetReplica(), Reason: pod.GetReason(),
 		}
 		if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
 			row.Reason = phase.Describe(phase.Name(pod.GetPhase()))
@@ -103,7 +106,7 @@ type Table struct {
 // cells returns the cells of a row that are aligned in columns, and the reason for the pod's state.
 func (t *Table) cells(r Row) (aligned []string, reason string) {
 	if t.Wide {
-		return []string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node}, r.Reason
+		return []string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node, r.Owner}, r.Reason
 	}
 	aligned = []string{r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL}
 	if r.Pod == "" {

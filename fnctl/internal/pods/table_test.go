@@ -18,6 +18,7 @@ var rowsOfPods = []pods.Row{
 	{
 		Pool: "ghcr.io/kptdev/krm-functions-catalog/apply-replacements:v0.1.5", Pod: "apply-replacements-v015-0-1a2b3c4d",
 		State: "Starting", Load: "1/4", Waiting: "12", Age: "1h12m", TTL: "in use", Node: "worker-1.example.com",
+		Owner:  "pod-manager-1",
 		Reason: "pulling images (Back-off pulling image, which is a long story that goes on for more than one line)",
 	},
 	{Pool: "example.com/fns/cold:v2", State: "Queued", Waiting: "2"},
@@ -61,7 +62,8 @@ func TestTableFitsTheTerminal(t *testing.T) {
 func TestWideTable(t *testing.T) {
 	got := format(&pods.Table{Wide: true, Width: 80})
 	for _, want := range []string{
-		"POOL ", "NODE", "REASON", "worker-1.example.com  pulling images", "example.com/fns/cold:v2",
+		"POOL ", "NODE", "OWNER", "REASON", "worker-1.example.com  pod-manager-1  pulling images",
+		"example.com/fns/cold:v2",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("table\n%s\nlacks %q", got, want)

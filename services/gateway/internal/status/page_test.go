@@ -93,7 +93,7 @@ func fleet(pools, pods int) []*podmanagerv1.Pool {
 	for i := range pools {
 		pool := &podmanagerv1.Pool{
 			Key:    &podmanagerv1.PoolKey{Reference: fmt.Sprintf("registry.example/fns/function-%d:v1", i), Digest: "sha256:1"},
-			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 3, Active: 2,
+			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 3, Active: 2, Replica: "pod-manager-1",
 		}
 		for n := range pods {
 			pool.Pods = append(pool.Pods, &podmanagerv1.Pod{
@@ -152,7 +152,8 @@ func TestPage(t *testing.T) {
 		Longest: 65 * time.Second,
 	}), "/")
 	for _, want := range []string{
-		"gateway-0", "1 queue", "2 run", "1 of 2 pods ready", "3 queued", "Back-off pulling image", "cold start",
+		"gateway-0", "1 queue", "2 run", "1 of 2 pods ready", "3 queued", "v1@sha256:1, owned by pod-manager-1<",
+		"Back-off pulling image", "cold start",
 		"the registry says: no such image", "set-namespace:v0.4.5",
 		`>slow:v2</th><td class="n" data-label="evaluations">12<`, "1m5s", "all 3 pods are busy",
 		`<rect class="pull" x="500" width="125"`,
@@ -320,6 +321,7 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 	})
 	pools := fleet(1, 1)
 	pools[0].Key.Reference, pools[0].Key.Digest, pools[0].LastFailure = hostile, hostile, hostile
+	pools[0].Replica = hostile
 	pod := pools[0].GetPods()[0]
 	pod.Name, pod.Node, pod.Reason = hostile, hostile, hostile
 	listed := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return pools, nil })
