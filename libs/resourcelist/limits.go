@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limits of lists that are decoded in full. The YAML library creates a node of about 200 bytes for each value, so
-// that a list with many short values needs much memory. For each value, the library also searches all %TAG
-// directives.
+// Limits of lists that are decoded in full. A list of many short values needs much memory, because the YAML library
+// creates a node of about 200 bytes for each value. For each value, it also searches all %TAG directives.
 const (
 	anyValues = 1 << 18
-	// bytesPerValue is the minimum average of bytes per value in lists with more than anyValues values. Even JSON of
-	// Kubernetes resources without blanks needs seven bytes per value, so that only artificial lists are rejected.
+	// bytesPerValue is the minimum average of bytes per value in lists with more than anyValues values. It rejects
+	// only artificial lists, because even JSON of Kubernetes resources without blanks needs seven bytes per value.
 	bytesPerValue = 5
 	// maxTagDirectives is the maximum number of lines that start like a %TAG directive.
 	maxTagDirectives = 64
@@ -29,8 +28,8 @@ const (
 	// maxKeys is the maximum number of keys in a mapping of the results. The YAML library compares each key with each
 	// other key.
 	maxKeys = 1000
-	// maxResultExpansion limits the size of the results with expanded aliases, in bytes. For larger lists, the limit
-	// is maxResultExpansionFactor times the size of the list.
+	// maxResultExpansion limits the size of the results with expanded aliases, in bytes. For large lists, the limit is
+	// maxResultExpansionFactor times the size of the list.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )
@@ -50,9 +49,8 @@ func checkLimits(data []byte) (values int, err error) {
 	return values, nil
 }
 
-// countValues estimates the number of nodes that the YAML library creates for data. The estimate is at least half
-// of the true number. It counts the characters that precede values, such as ":" and ",", even if they are part of a
-// text.
+// countValues estimates the number of nodes that the YAML library creates for data. It counts the characters that
+// precede values, such as ":" and ",", even in texts. The estimate is at least half of the true number.
 func countValues(data []byte) int {
 	values, before := 1, byte('\n')
 	for i, c := range data {
@@ -84,9 +82,8 @@ func countTagDirectives(data []byte) int {
 	return n
 }
 
-// Limits of the memory of concurrent full decodes, in bytes. A decode that needs at most smallDecode is small. All
-// small decodes together may use maxSmallDecoding, and all other decodes maxDecoding, so that small decodes never
-// wait for large decodes.
+// Limits of the memory of concurrent full decodes, in bytes. Decodes that need at most smallDecode have a limit of
+// their own, maxSmallDecoding, so that they never wait for large decodes.
 const (
 	maxDecoding      = 192 << 20
 	maxSmallDecoding = 64 << 20
@@ -99,7 +96,7 @@ const (
 	memoryPerByte  = 4
 )
 
-// decodeCost estimates the memory, in bytes, to decode a list with the given numbers of bytes and values.
+// decodeCost estimates the memory, in bytes, for a full decode of a list.
 func decodeCost(bytes, values int) int64 {
 	return memoryPerByte*int64(bytes) + memoryPerValue*int64(values)
 }
@@ -107,8 +104,8 @@ func decodeCost(bytes, values int) int64 {
 // decoding limits the concurrent scans and full decodes of resource lists in this process.
 var decoding = newTurns()
 
-// largeScan is the size of a list, in bytes, from which its scan must wait for other scans. A scan of so many bytes
-// lasts about a millisecond.
+// largeScan is the list size, in bytes, from which the number of concurrent scans is limited. A scan of so many
+// bytes lasts about a millisecond.
 const largeScan = 256 << 10
 
 // turns limits the concurrent scans and full decodes of lists. Decodes that would exceed the memory limits wait in
@@ -124,9 +121,9 @@ func newTurns() turns {
 	}
 }
 
-// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. If ctx is
-// canceled, acquireScan returns the error of ctx. The limit keeps small requests fast: Go runs a goroutine for up
-// to 10 ms before the next, so that a small request would often wait for each of many concurrent large scans.
+// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. The limit
+// keeps small requests fast. Go runs a goroutine for up to 10 ms before the next, so that a small request would
+// often wait for each of many large scans. If ctx is canceled, acquireScan returns the error of ctx.
 func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err error) {
 	if bytes < largeScan {
 		return func() {}, nil
@@ -135,7 +132,7 @@ func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err 
 }
 
 // acquireDecode waits until a full decode that needs cost bytes of memory may run. The caller must call release. A
-// decode that needs more than maxDecoding runs while no other large decode runs. If ctx is canceled, acquireDecode
+// decode of more than maxDecoding bytes runs while no other large decode runs. If ctx is canceled, acquireDecode
 // returns the error of ctx.
 func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), err error) {
 	if cost <= smallDecode {
@@ -153,7 +150,7 @@ func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), e
 	return func() { free(); endTurn() }, nil
 }
 
-// acquireFrom acquires n units of a semaphore. It returns the function that releases them.
+// acquireFrom acquires n units of a semaphore, and returns a function that releases them.
 func acquireFrom(ctx context.Context, from *semaphore.Weighted, n int64) (release func(), err error) {
 	if err := from.Acquire(ctx, n); err != nil {
 		return nil, err

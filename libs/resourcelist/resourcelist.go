@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcelist validates a ResourceList (the input and the output of a KRM function), and extracts
-// its results. It never encodes a list, so that callers can forward the original bytes. A list is valid if the YAML
-// library of kyaml and the function SDKs can decode it. Package blockyaml recognizes most valid lists in a single
-// pass, and only other lists are decoded in full.
+// Package resourcelist validates the inputs and outputs of KRM functions, which are ResourceLists, and extracts
+// their results. It never encodes a list, so that callers can forward the original bytes. A list is valid if the
+// YAML library of kyaml and the function SDKs can decode it. Package blockyaml recognizes most valid lists in a
+// single pass, and only other lists are decoded in full.
 package resourcelist
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
 )
 
-// ErrNotUTF8 is the cause of Parse's error if the list is not UTF-8. Callers find it by errors.Is.
+// ErrNotUTF8 is the error that Parse wraps if the list is not UTF-8.
 var ErrNotUTF8 = errors.New("is not UTF-8")
 
 // Envelope contains the parts of a ResourceList that the function runner needs.
@@ -112,8 +112,8 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 // freeResults is the maximum size of results, in bytes, that are decoded without waiting for other decodes.
 const freeResults = 4 << 10
 
-// decodeResultLines decodes the lines of the results without the rest of the list. If it fails and ctx is not done,
-// callers must decode the whole list, because the lines may be valid only together with the rest.
+// decodeResultLines decodes the results without the rest of the list. If it fails and ctx is not done, callers must
+// decode the whole list, because the results may be valid only together with the rest.
 func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil

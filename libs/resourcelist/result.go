@@ -30,7 +30,7 @@ type ResourceRef struct {
 // Field describes the field of the resource that a result is about.
 type Field struct {
 	Path string
-	// CurrentValue and ProposedValue are JSON. They are empty if the result does not contain them.
+	// CurrentValue and ProposedValue are JSON. They are empty if the function did not set them.
 	CurrentValue  string
 	ProposedValue string
 }
@@ -42,8 +42,8 @@ type File struct {
 	Index int `yaml:"index"`
 }
 
-// String formats the result as "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE" and omits empty
-// parts. The text is a single line, unless the message contains several lines.
+// String formats the result as "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE", without empty parts.
+// The text is a single line, unless the message contains several lines.
 func (r Result) String() string {
 	parts := []string{"[" + r.Level() + "]"}
 	if r.ResourceRef != nil {
@@ -65,7 +65,7 @@ func FormatResults(results []Result) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// joinSet joins the parts that are not empty, with the separator between them.
+// joinSet joins the parts that are not empty.
 func joinSet(separator string, parts ...string) string {
 	var set []string
 	for _, part := range parts {
@@ -79,7 +79,7 @@ func joinSet(separator string, parts ...string) string {
 // severities contains the conventional severities, in ascending order.
 var severities = []string{"info", "warning", "error"}
 
-// Level returns the result's severity, which is "info" if the function did not set it.
+// Level returns the result's severity, or "info" if the function did not set it.
 func (r Result) Level() string {
 	if r.Severity == "" {
 		return severities[0]

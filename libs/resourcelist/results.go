@@ -30,9 +30,8 @@ type wireField struct {
 	ProposedValue any    `yaml:"proposedValue"`
 }
 
-// decodeResultsField decodes the value of the field "results". The value is a sequence or, as old functions write
-// it, a mapping whose key "items" contains the sequence. If ctx is canceled, decodeResultsField returns the error
-// of ctx.
+// decodeResultsField decodes the value of the field "results". Old functions write a mapping whose key "items"
+// contains the results, instead of a sequence. If ctx is canceled, decodeResultsField returns the error of ctx.
 func (d document) decodeResultsField(ctx context.Context, value *yaml.Node) ([]Result, error) {
 	if value != nil && value.Kind == yaml.MappingNode {
 		fields, err := topLevel(value)
@@ -68,7 +67,7 @@ func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) 
 	return results, nil
 }
 
-// aliasTarget returns the node that an alias refers to. It returns a node that is not an alias unchanged.
+// aliasTarget returns the node that an alias refers to. It returns all other nodes unchanged.
 func aliasTarget(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -88,8 +87,8 @@ func (w wireResult) toResult() Result {
 	return r
 }
 
-// asJSON returns a decoded YAML value as JSON. It returns an empty string for null. Values that JSON does not support
-// (infinity, keys that are not strings) become strings.
+// asJSON returns a decoded YAML value as JSON, or an empty string for null. Values that JSON does not support, such
+// as infinity and keys that are not strings, become strings.
 func asJSON(value any) string {
 	if value == nil {
 		return ""

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Backoff computes increasing delays between retries. Each delay is twice as long as the delay before, up to a
+// Backoff computes increasing delays between retries. Each delay is twice as long as the previous delay, up to a
 // maximum. The zero Backoff does not wait.
 type Backoff struct {
 	First time.Duration
-	// Max is the maximum delay, without jitter. Zero means that there is no maximum.
+	// Max is the maximum delay, without jitter. Zero means no maximum.
 	Max time.Duration
 	// Jitter is the maximum random extension of a delay, as a fraction of the delay. It prevents clients that failed
 	// at the same time from retrying at the same time.
@@ -35,13 +35,13 @@ func (b *Backoff) Next() time.Duration {
 	return wait
 }
 
-// Reset restarts the sequence of delays: the next delay is First.
+// Reset restarts the sequence of delays with First.
 func (b *Backoff) Reset() { b.next = 0 }
 
-// Wait sleeps for the next delay of the sequence. It returns false if ctx is done before.
+// Wait sleeps for the next delay of the sequence. It returns false if ctx is done earlier.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
-// Sleep waits for d. It returns false if ctx is done before.
+// Sleep waits for d. It returns false if ctx is done earlier.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -62,14 +62,14 @@ func Fits(ctx context.Context, wait time.Duration) bool {
 	return !ok || time.Until(deadline) > wait
 }
 
-// DeadlineMargin is the time before a deadline in which a service may already return DeadlineExceeded. The
-// explanation in the error then reaches the caller in time. All services must use the same margin. It also covers
-// the delay of each call between services, because deadlines are sent as durations.
+// DeadlineMargin is the maximum time before a deadline at which a service returns DeadlineExceeded. The explanation
+// in the error then reaches the caller in time. All services must use the same margin. It also covers the delay of
+// each call between services, because deadlines are sent as durations.
 const DeadlineMargin = time.Second
 
 // EarlyDeadline returns ctx with an earlier deadline, so that an error at this deadline still reaches the caller.
-// The new deadline is earlier by a tenth of the remaining time, but by at most DeadlineMargin. If ctx has no
-// deadline, EarlyDeadline returns ctx unchanged.
+// The deadline is earlier by a tenth of the remaining time, but by at most DeadlineMargin. If ctx has no deadline,
+// EarlyDeadline returns it unchanged.
 func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -80,7 +80,7 @@ func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // NearDeadline reports whether ctx's deadline has passed or is at most DeadlineMargin away. Use it when another
-// service returns DeadlineExceeded. If ctx's deadline is not near, the error means a deadline of that service.
+// service returns DeadlineExceeded. If ctx's deadline is not near, that service had a deadline of its own.
 func NearDeadline(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= DeadlineMargin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcfault converts errors with a class of package fault to RPC errors with a status code, and back. It
-// contains the only mapping between classes and codes.
+// Package rpcfault converts errors of package fault to RPC errors with a status code, and back. It contains the
+// only mapping between the classes of errors and the codes.
 package rpcfault
 
 import (
@@ -31,7 +31,7 @@ type Detailer interface {
 // a byte may be encoded as three bytes, and proxies reject headers of more than about 60 KiB.
 const maxMessageBytes = 8 << 10
 
-// maxRetryAfter is the longest delay that a retry hint may request, because callers wait as long as the hint says.
+// maxRetryAfter limits the delay in retry hints, because callers wait as long as a hint says.
 const maxRetryAfter = 5 * time.Minute
 
 var codes = map[fault.Class]connect.Code{
@@ -52,8 +52,8 @@ func Code(err error) connect.Code {
 	return codes[fault.Of(err)]
 }
 
-// ToConnect converts err to an RPC error with the status code of err's class and the text of err. The RPC error
-// also contains the status detail and the retry hint of err, if any. ToConnect returns nil for nil, and returns a
+// ToConnect converts err to an RPC error with the text of err and the status code of err's class. The RPC error
+// also contains err's status detail and retry hint, if any. ToConnect returns nil for nil, and returns a
 // *connect.Error unchanged.
 func ToConnect(err error) error {
 	if err == nil {
@@ -88,8 +88,8 @@ func addDetail(cerr *connect.Error, msg proto.Message) {
 	}
 }
 
-// FromConnect converts the error of a Connect client to an error with a class of package fault, the same text and
-// the same retry hint. It returns nil for nil.
+// FromConnect converts an error of a Connect client to an error with a class of package fault. The text and the
+// retry hint stay the same. It returns nil for nil.
 func FromConnect(err error) error {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {
@@ -114,7 +114,7 @@ func RetryAfter(info *errdetails.RetryInfo) time.Duration {
 
 func boundRetryAfter(after time.Duration) time.Duration { return min(max(after, 0), maxRetryAfter) }
 
-// Class returns the fault class for a status code. It returns Internal if no class has this code.
+// Class returns the fault class of a status code, or Internal if no class has this code.
 func Class(code connect.Code) fault.Class {
 	for class, c := range codes {
 		if c == code {
@@ -124,8 +124,8 @@ func Class(code connect.Code) fault.Class {
 	return fault.Internal
 }
 
-// Interceptor returns a server interceptor that calls ToConnect for the errors of handlers. It must be inside of the
-// interceptors for tracing and metrics, so that these record the status code.
+// Interceptor returns a server interceptor that converts the errors of handlers by ToConnect. It must run inside
+// the interceptors for tracing and metrics, so that they record the status code.
 func Interceptor() connect.Interceptor { return interceptor{} }
 
 type interceptor struct{}

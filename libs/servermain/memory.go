@@ -23,17 +23,17 @@ func limitMemory(root string) {
 	}
 }
 
-// An idle program returns unused memory to the operating system every returnInterval, if it occupies at least
-// worthReturning bytes more than at its start. For less memory, we avoid the required garbage collection, which
-// lasts some milliseconds.
+// An idle program returns unused memory to the operating system every returnInterval. It does so only if it
+// occupies worthReturning bytes more than at its start, because the required garbage collection lasts some
+// milliseconds.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20
 )
 
-// returnMemory returns unused memory to the operating system while the program is idle, until ctx is canceled. Go's
-// runtime would return the memory only after its next garbage collection. In an idle program, this collection
-// begins minutes after the last request, and until then resource lists may occupy hundreds of megabytes.
+// returnMemory returns an idle program's unused memory to the operating system, until ctx is canceled. Go's runtime
+// would return it only after its next garbage collection, minutes after the last request. Until then, resource
+// lists may occupy hundreds of megabytes.
 func returnMemory(ctx context.Context) error {
 	ticker := time.NewTicker(returnInterval)
 	defer ticker.Stop()
@@ -56,8 +56,8 @@ type usage struct {
 	collections uint64 // collections that the runtime started itself
 }
 
-// idleSince reports whether the program was idle since last was measured. An idle program allocates so little that
-// the runtime starts no garbage collection. A busy program would use the returned memory again.
+// idleSince reports whether the program was idle since last was measured. In an idle program, the runtime starts no
+// garbage collection, because the program allocates little. A busy program would use the returned memory again.
 func (u usage) idleSince(last usage) bool { return u.collections == last.collections }
 
 func readUsage() usage {

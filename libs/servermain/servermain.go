@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	// This package contains certificate authorities, because the images of our programs contain none. Without them,
-	// the programs could not verify the certificates of public registries and of telemetry collectors. Authorities of
-	// the operating system take precedence.
+	// We link certificate authorities into our programs, because their images contain none. Programs verify the
+	// certificates of public registries and of telemetry collectors by them. Authorities of the operating system take
+	// precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
@@ -37,8 +37,8 @@ const (
 	wrongConfig = 2
 )
 
-// flushTimeout limits the time for sending the last telemetry before the program exits. A collector that does not
-// answer then delays the exit only briefly.
+// flushTimeout limits the time for sending the last telemetry before the program exits, so that a collector that
+// does not answer delays the exit only briefly.
 const flushTimeout = 2 * time.Second
 
 // Settings contains the settings that all programs share. A program's configuration embeds it.
@@ -54,8 +54,8 @@ func (s Settings) Check(checks *config.Checks) {
 	checks.Within("Telemetry", s.Telemetry.Validate())
 }
 
-// ValidateWith validates a service's configuration together with these settings, so that a user gets all problems
-// at once. The Validate method of a main function's configuration calls it.
+// ValidateWith validates these settings together with a service's configuration, so that a user gets all problems
+// at once. A program calls it in the Validate method of its configuration.
 func (s Settings) ValidateWith(service config.Validator) error {
 	var checks config.Checks
 	checks.Within("", service.Validate())
@@ -63,7 +63,7 @@ func (s Settings) ValidateWith(service config.Validator) error {
 	return checks.Err()
 }
 
-// Frame contains the objects of a program that its components share.
+// Frame contains the objects that the components of a program share.
 type Frame struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
@@ -71,7 +71,7 @@ type Frame struct {
 	Identity *mtls.Identity
 }
 
-// Build creates a program's components. It must not start goroutines, but their background tasks may.
+// Build creates a program's components. It must not start goroutines. Use the background tasks of the components.
 type Build func(ctx context.Context, frame Frame) ([]serve.Component, error)
 
 // RejectConfig prints the error of an invalid configuration, and returns the exit code for it.
@@ -87,8 +87,8 @@ var stopSignals = make(chan os.Signal, 1)
 
 // Begin must be the first statement of a main function. It prints the version if the argument is --version, and
 // keeps child processes from inheriting this program's open files. It also subscribes to the signals on which Main
-// stops the program. Without this, a signal would be lost while the program reads its configuration: for the first
-// process of a container, the kernel drops signals without a handler.
+// stops the program. Otherwise a signal would be lost while the program reads its configuration, because the kernel
+// drops signals without a handler for the first process of a container.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it
@@ -101,8 +101,8 @@ func Begin() {
 	}
 }
 
-// Main runs the named program and returns its exit code. SIGTERM, SIGINT and SIGHUP stop the program, even if the
-// signal arrived between the calls of Begin and Main.
+// Main runs the named program and returns its exit code. SIGTERM, SIGINT and SIGHUP stop the program, even if they
+// arrive between Begin and Main.
 func Main(name string, settings Settings, build Build) int {
 	Begin()
 	ctx, stop := context.WithCancel(context.Background())
@@ -158,8 +158,8 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, components...)
 }
 
-// flush sends the remaining telemetry before the program exits. It only logs errors: a program must not fail
-// because a telemetry collector is unreachable.
+// flush sends the remaining telemetry before the program exits. It only logs errors, because a program must not
+// fail if a telemetry collector is unreachable.
 func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -168,8 +168,8 @@ func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	}
 }
 
-// warnOfCallers logs a warning if the setting FNR_CALLERS restricts the callers but mutual TLS is not configured.
-// The setting then has no effect, because the program cannot identify callers.
+// warnOfCallers logs a warning if FNR_CALLERS restricts the callers but mutual TLS is not configured. The setting
+// then has no effect, because the program cannot identify callers.
 func warnOfCallers(ctx context.Context, log *slog.Logger, identity *mtls.Identity) {
 	if identity == nil && config.IsSet("Callers") {
 		log.WarnContext(ctx, "setting has no effect; any caller is answered",
@@ -177,8 +177,8 @@ func warnOfCallers(ctx context.Context, log *slog.Logger, identity *mtls.Identit
 	}
 }
 
-// Load fills cfg from environment variables, for a program that has no flags. With the argument --help, it prints
-// the settings and exits. With other arguments or an invalid configuration, it prints the error and exits.
+// Load fills cfg from environment variables, for programs without flags. With the argument --help, it prints the
+// settings and exits. With other arguments or an invalid configuration, it prints the error and exits.
 func Load(name string, cfg config.Validator) {
 	code, end := loadSettings(name, os.Args[1:], cfg, os.Stdout, os.Stderr)
 	if end {
@@ -186,7 +186,7 @@ func Load(name string, cfg config.Validator) {
 	}
 }
 
-// loadSettings implements Load. If the program must exit, it returns true and the exit code.
+// loadSettings implements Load. If end is true, the program must exit with the returned code.
 func loadSettings(name string, args []string, cfg config.Validator, stdout, stderr io.Writer) (code int, end bool) {
 	switch {
 	case slices.ContainsFunc(args, isHelp):

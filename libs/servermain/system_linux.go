@@ -13,10 +13,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// hideMemory prevents functions and other processes of the same user from reading this process's memory and
-// environment in /proc. They contain credentials, and packages of all callers. hideMemory marks the process as not
-// dumpable, so that root owns most files in /proc/PID. All users can still read lists of processes, such as the
-// list of children. Programs that this program starts are not protected.
+// hideMemory prevents other processes of the same user, such as functions, from reading this process's memory and
+// environment in /proc. They contain credentials and the packages of all callers. Because the process is marked as
+// not dumpable, root owns most files in /proc/PID. All users can still read lists of processes, such as the list of
+// children. Programs that this program starts are not protected.
 func hideMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep secrets from functions: %w", os.NewSyscallError("prctl", err))
@@ -43,8 +43,8 @@ func Slacken() {
 	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // restarts this program with the same environment
 }
 
-// Execute sets the timer slack of the current thread and restarts the program in the same process, with args and
-// env. It returns only if that fails.
+// Execute restarts the program in the same process, with Slacken's timer slack and with args and env. It returns
+// only if that fails.
 func Execute(args, env []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

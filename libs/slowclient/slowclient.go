@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slowclient limits the time that a server waits for a client that sends or reads slowly. For a transfer of
-// n bytes, the client may take at most [Grace] plus n/[BytesPerSecond]. Therefore it can occupy the server's memory
-// for a long time only if it keeps transferring data.
+// Package slowclient limits a server's wait for a client that sends or reads slowly. For n bytes, the client may
+// take at most [Grace] plus n/[BytesPerSecond]. A client can therefore occupy the server's memory for a long time
+// only if it keeps transferring data.
 package slowclient
 
 import "time"
@@ -10,11 +10,11 @@ import "time"
 const (
 	// Grace is the total time for which a client may pause without transferring data.
 	Grace = 30 * time.Second
-	// BytesPerSecond is the minimum rate of a client that transfers data continuously: half a megabit per second,
-	// which even slow links achieve.
+	// BytesPerSecond is the minimum rate of a client that transfers data continuously. Even slow links achieve this
+	// rate of half a megabit per second.
 	BytesPerSecond = 64 << 10
 	// pieceBytes is the maximum size of a single write. It is small enough to distinguish a slow client from a client
-	// that does not read at all: at the minimum rate, a piece takes 4 of the 30 seconds of Grace.
+	// that does not read at all. At the minimum rate, a piece takes 4 of the 30 seconds of Grace.
 	pieceBytes = 256 << 10
 )
 
@@ -28,16 +28,15 @@ type Meter struct {
 	late        bool          // true if interrupt was called
 }
 
-// New returns a Meter. When the client is too slow, the Meter calls the function interrupt in another goroutine.
-// This function must make the current transfer return. It is called only while Do runs.
+// New returns a Meter that calls interrupt when the client is too slow. The function must make the current transfer
+// return. It runs in another goroutine, and only while Do runs.
 func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
-// Do calls the function transfer and reports whether the client was fast enough. The client gets more time for each
-// byte that transfer returns. If the client is too slow, Do calls interrupt and returns false, as do all later
-// calls. It returns only after interrupt has returned, so that interrupt cannot end a later transfer on the same
-// connection.
+// Do calls transfer and reports whether the client was fast enough. The client gets more time for each byte that
+// transfer returns. If the client is too slow, Do calls interrupt and returns false, as do all later calls. Do
+// waits until interrupt has returned, so that interrupt cannot end a later transfer on the same connection.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
 		return false
@@ -69,8 +68,8 @@ func (m *Meter) startAlarm() {
 	})
 }
 
-// Write writes p in pieces by the function write. If the client was too slow, inTime is false. If p is empty, Write
-// calls write once.
+// Write writes p in pieces by the function write, so that Do can measure each piece. If the client was too slow,
+// inTime is false. If p is empty, Write calls write once.
 func (m *Meter) Write(write func([]byte) (int, error), p []byte) (n int, inTime bool, err error) {
 	for {
 		piece := p[n:min(len(p), n+pieceBytes)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tagconstraint parses the tag in an evaluation request, which may be a version constraint such as "~0.4",
-// and selects the highest matching tag of the image.
+// Package tagconstraint selects the tag of an image for an evaluation request. The request contains a tag, or a
+// version constraint such as "~0.4", which selects the highest matching tag.
 package tagconstraint
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Constraint is a requested tag, or a constraint on versions. The zero Constraint requests no tag: the image keeps
-// the tag in its name.
+// Constraint is a requested tag, or a constraint on versions. The zero Constraint requests no tag, so that the
+// image keeps the tag in its name.
 type Constraint struct {
 	text     string
 	versions *semver.Constraints
@@ -28,10 +28,9 @@ const maxBytes = 1 << 10
 // tagPattern matches the tags that registries accept.
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-// Parse parses a tag or a constraint on semantic versions in the syntax of Masterminds/semver. An empty s requests
-// no tag. A version such as "v0.4" is a tag and not a constraint, even if it is partial, because functions publish
-// tags of this form that move to the latest patch. If s is neither a tag nor a constraint, the error has the class
-// fault.Invalid.
+// Parse parses a tag, or a constraint on semantic versions in the syntax of Masterminds/semver. An empty s requests
+// no tag. A partial version such as "v0.4" is a tag and not a constraint, because functions publish such tags and
+// move them to the latest patch. Errors have the class fault.Invalid.
 func Parse(s string) (Constraint, error) {
 	if s == "" {
 		return Constraint{}, nil
@@ -56,8 +55,8 @@ func Parse(s string) (Constraint, error) {
 // IsZero reports whether c requests no tag.
 func (c Constraint) IsZero() bool { return c.text == "" }
 
-// Exact returns the requested tag. It returns false if c is empty or a constraint on versions. For an exact tag,
-// callers need not list the tags of the image.
+// Exact returns the requested tag, or false if c is empty or a constraint on versions. For an exact tag, callers
+// need not list the tags of the image.
 func (c Constraint) Exact() (tag string, ok bool) {
 	return c.text, c.text != "" && c.versions == nil
 }
@@ -65,9 +64,9 @@ func (c Constraint) Exact() (tag string, ok bool) {
 // String returns c as it was written.
 func (c Constraint) String() string { return c.text }
 
-// Highest returns the highest of the tags that satisfy c. It returns false if there is none. A constraint on
-// versions is never satisfied by tags that are not semantic versions, by signatures and attestations ("sha256-…"),
-// or by builds of commits ("…-git-…").
+// Highest returns the highest tag that satisfies c, or false if there is none. A constraint on versions is
+// satisfied only by semantic versions. It is never satisfied by signatures and attestations ("sha256-…") or by
+// builds of commits ("…-git-…").
 func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	if c.versions == nil {
 		return c.text, slices.Contains(tags, c.text)
@@ -88,8 +87,8 @@ func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	return best.Original(), true
 }
 
-// release parses a tag as a semantic version. It returns nil for other tags, and also for signatures and for builds
-// of commits.
+// release parses a tag as a semantic version. It returns nil for other tags, and for signatures and builds of
+// commits.
 func release(tag string) *semver.Version {
 	if strings.HasPrefix(tag, "sha256-") || strings.Contains(tag, "-git-") {
 		return nil
@@ -101,9 +100,9 @@ func release(tag string) *semver.Version {
 	return v
 }
 
-// compare orders versions. It also orders different spellings of the same version, so that the result does not
-// depend on the order of the tags. The longest spelling is the highest, because a tag like "v1.2.0" is moved less
-// often than "v1".
+// compare orders versions. Of two spellings of a version, the one with more numbers is higher, because a tag like
+// "v1.2.0" is moved less often than "v1". No two different tags are equal, so that the result does not depend on
+// the order of the tags.
 func compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), cmp.Compare(strings.Count(a.Original(), "."), strings.Count(b.Original(), ".")),
 		cmp.Compare(a.Original(), b.Original()))

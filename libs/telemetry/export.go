@@ -18,8 +18,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// spanExporter returns the exporter of traces that OpenTelemetry's environment variables configure. It returns nil
-// if they configure none.
+// spanExporter returns the exporter of traces from OpenTelemetry's environment variables, or nil if they configure
+// none.
 func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if !isExporting("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
 		return nil, nil
@@ -28,9 +28,9 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return exporter, nameVariable("OTEL_TRACES_EXPORTER", err)
 }
 
-// metricReader returns the reader that pushes metrics as OpenTelemetry's environment variables configure. It
-// returns nil if metrics are not pushed. It ignores the exporter "prometheus", which would open another port for
-// the metrics that our metrics port already serves.
+// metricReader returns the reader that pushes metrics to a collector, or nil if OpenTelemetry's environment
+// variables configure none. It ignores the exporter "prometheus", which would open another port for the metrics
+// that our metrics port already serves.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	if os.Getenv("OTEL_METRICS_EXPORTER") == "prometheus" ||
 		!isExporting("OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
@@ -40,7 +40,7 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	return reader, nameVariable("OTEL_METRICS_EXPORTER", err)
 }
 
-// nameVariable adds the name and the value of the variable that selects an exporter to the error err.
+// nameVariable adds the name and the value of an exporter's environment variable to the exporter's error.
 func nameVariable(variable string, err error) error {
 	if err == nil {
 		return nil
@@ -48,8 +48,8 @@ func nameVariable(variable string, err error) error {
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// isExporting reports whether to export traces or metrics, depending on the given environment variables. If no
-// variable is set, it returns false, unlike OpenTelemetry, which would export to localhost.
+// isExporting reports whether the environment variables, such as those named exporter and endpoint, enable an
+// export. If none is set, it returns false, unlike OpenTelemetry, which would export to localhost.
 func isExporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false
@@ -57,13 +57,12 @@ func isExporting(exporter, endpoint string) bool {
 	return os.Getenv(exporter) != "" || os.Getenv(endpoint) != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// prometheusReader returns a reader of metrics, and the HTTP handler that Prometheus scrapes. The handler serves
-// the reader's metrics, and the metrics of the Go runtime and of the process. If a metric cannot be served, the
-// handler logs the error and serves the other metrics.
+// prometheusReader returns a reader of metrics, and the HTTP handler that Prometheus scrapes. The handler also
+// serves the metrics of the Go runtime and of the process. If a metric cannot be served, the handler logs the error
+// and serves the other metrics.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	// We use a second registry for the metrics of the Go runtime. A registry runs its collectors in concurrent
-	// goroutines, which would be included in the metric of the number of goroutines. The two registries are collected
-	// one after the other.
+	// We collect the metrics of the Go runtime before all others, in a registry of their own. Otherwise the number of
+	// goroutines would include the goroutines that collect the other metrics.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -30,8 +30,7 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 // callers and functions may send megabytes.
 const maxValueBytes = 8 << 10
 
-// writesText reports whether log lines are text instead of JSON. With the format "auto", they are text if w is a
-// terminal (a character device).
+// writesText reports whether log lines are text instead of JSON. The format "auto" means text if w is a terminal.
 func writesText(format string, w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if format != "auto" || !ok {
@@ -41,9 +40,9 @@ func writesText(format string, w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// formatAttr returns an attribute in its form for the log. It omits empty texts and an "unlogged" count of zero. It
-// converts durations to seconds. It shortens texts and escapes hidden characters in them, because callers and
-// functions could otherwise forge or flood the log.
+// formatAttr formats a log attribute. It omits empty texts and an "unlogged" count of zero, and converts durations
+// to seconds. It shortens texts and escapes hidden characters in them, because callers and functions could
+// otherwise flood or forge the log.
 func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
@@ -63,8 +62,8 @@ func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// LevelDetail is the log level of verbosity 3. At this level, the log lines of evaluations contain the SHA-256 of
-// input and output.
+// LevelDetail is the log level of verbosity 3, between info and debug. It adds the SHA-256 of input and output to
+// the log lines of evaluations.
 const LevelDetail = slog.LevelInfo - 2
 
 // level converts Porch's verbosity to a log level. Verbosity 2 is the default and logs information. Verbosity 4 and
@@ -102,9 +101,9 @@ func (h traceHandler) WithGroup(name string) slog.Handler {
 	return traceHandler{h.Handler.WithGroup(name)}
 }
 
-// LogErrors writes OpenTelemetry's errors to the program's log, at most one line per minute. Otherwise an unreachable
-// collector would cause several lines per minute. A program must call it only once, because OpenTelemetry has a
-// single, global error handler.
+// LogErrors writes OpenTelemetry's errors to the program's log, at most one line per minute. An unreachable
+// collector would otherwise cause several lines per minute. Call it only once per program, because OpenTelemetry
+// has a single, global error handler.
 func (t *Telemetry) LogErrors() {
 	errs := errorLog{log: t.Log, occasionally: serve.Occasionally()}
 	otel.SetErrorHandler(errs)
@@ -124,8 +123,8 @@ func (l errorLog) Handle(err error) {
 	})
 }
 
-// boundedHandler writes OpenTelemetry's own log lines to the program's log, at most one line per minute. It shares
-// this limit with the errors of an errorLog.
+// boundedHandler writes OpenTelemetry's own log lines to the program's log. These lines and the errors of an
+// errorLog share a limit of one line per minute.
 type boundedHandler struct {
 	slog.Handler
 	errors errorLog

@@ -33,7 +33,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Config contains the settings of telemetry that are not environment variables of OpenTelemetry.
+// Config contains the telemetry settings that OpenTelemetry's environment variables do not cover.
 type Config struct {
 	// MetricsAddress is the address that Prometheus scrapes, as `host:port`, or `off`.
 	MetricsAddress string `split_words:"true" default:":9464"`
@@ -97,7 +97,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithRawSpanLimits(spanLimits())}
 	if exporter == nil {
-		// Spans are not recorded without an exporter, but we still pass on the trace ids of callers and log them.
+		// Without an exporter, we record no spans. We still log the trace ids of callers and pass them on.
 		options = append(options, sdktrace.WithSampler(sdktrace.NeverSample()))
 	} else {
 		options = append(options, sdktrace.WithBatcher(exporter))
@@ -108,8 +108,8 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	return nil
 }
 
-// spanLimits returns the limits of spans that OpenTelemetry's environment variables configure. If they do not limit
-// the length of values, maxValueBytes is the limit.
+// spanLimits returns the limits of spans from OpenTelemetry's environment variables. If they do not limit the
+// length of values, maxValueBytes is the limit.
 func spanLimits() sdktrace.SpanLimits {
 	limits := sdktrace.NewSpanLimits()
 	if limits.AttributeValueLengthLimit < 0 {
@@ -151,7 +151,7 @@ func buildInfo(provider metric.MeterProvider) error {
 	return err
 }
 
-// Bool returns the value of a gauge for a condition: 1 if it is true, otherwise 0.
+// Bool returns 1 for true and 0 for false, as the value of a gauge.
 func Bool(condition bool) int64 {
 	if condition {
 		return 1
@@ -159,8 +159,8 @@ func Bool(condition bool) int64 {
 	return 0
 }
 
-// Shutdown sends the remaining traces and metrics until ctx is done. It sends them concurrently, so that slow
-// traces leave time for metrics and the other way round.
+// Shutdown sends the remaining traces and metrics until ctx is done. It sends both concurrently, so that slow
+// traces leave time for the metrics, and slow metrics for the traces.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var stopping sync.WaitGroup

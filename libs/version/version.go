@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 )
 
-// stamped is the version of a release. The linker sets it in release builds (-X).
+// stamped is the version of a release. The linker flag -X sets it in release builds.
 var stamped string
 
-// String returns the version of the release, or the version that Go recorded for the commit, or "devel".
+// String returns the version of this program: the release, or else Go's version of the commit, or else "devel".
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -20,7 +20,7 @@ func String() string {
 	return format(stamped, info)
 }
 
-// format implements String. Tests call it with their own values.
+// format implements String with its inputs as parameters, so that tests can set them.
 func format(stamped string, info *debug.BuildInfo) string {
 	built := info.Main.Version
 	if built == "(devel)" {

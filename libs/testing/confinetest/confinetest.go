@@ -124,7 +124,7 @@ func onThreadWithout(call uintptr, start func() error) error {
 	return <-result
 }
 
-// concealCall loads a seccomp filter that makes the given system call seem not to exist for this thread.
+// concealCall makes a system call fail on this thread, as if the kernel did not have it. It loads a seccomp filter.
 func concealCall(call uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)

@@ -19,9 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// Answer evaluates fn with the given timeout, and returns the code and the message of the server's answer. It does
-// not use a gRPC client: such a client also enforces the deadline, and would return its own error instead of the
-// server's answer.
+// Answer evaluates fn with a timeout, and returns the code and the message of the server's answer. It does not use
+// a gRPC client, because such a client would return its own error when the deadline passes.
 func Answer(t *testing.T, fn Function, within time.Duration) (code, message string) {
 	t.Helper()
 	status, body := postJSON(t, fn, http.Header{"Connect-Timeout-Ms": {strconv.FormatInt(within.Milliseconds(), 10)}})
@@ -33,8 +32,8 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 }
 
 // CheckWaited tests an evaluation whose deadline passes during a wait, for example for a pod. The error message
-// must begin with the text beginning, and contain the text waits, the cause of the wait. CheckWaited retries with
-// longer deadlines, because on a busy machine, a short deadline may pass before the wait begins.
+// must begin with beginning, and must contain waits, the cause of the wait. CheckWaited retries with longer
+// deadlines, because a short deadline may pass before the wait begins on a busy machine.
 func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	t.Helper()
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {
@@ -49,7 +48,7 @@ func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	}
 }
 
-// postJSON requests an evaluation of the resource list List by plain HTTP with JSON, as users of curl do.
+// postJSON evaluates List by a plain HTTP request with JSON, as users of curl do.
 func postJSON(t *testing.T, fn Function, header http.Header) (status string, answer []byte) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"image": fn.Image, "resourceList": []byte(List)})
@@ -77,7 +76,7 @@ func postJSON(t *testing.T, fn Function, header http.Header) (status string, ans
 	return resp.Status, answer
 }
 
-// checkText fails the test unless a message equals want. In want, "…" matches any text.
+// checkText fails the test unless got equals want. In want, "…" matches any text.
 func checkText(t *testing.T, got, want string) {
 	t.Helper()
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", "(?s:.+)")

@@ -18,7 +18,7 @@ import (
 // callTimeout is the timeout for calls of functions that never return.
 const callTimeout = 300 * time.Millisecond
 
-// testCancel tests that the server stops a function when its caller leaves or its deadline passes.
+// testCancel tests that the server stops a function when its caller disconnects or its deadline passes.
 func testCancel(t *testing.T, target Target) {
 	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
 		t.Run(behaviour, func(t *testing.T) {
@@ -33,8 +33,8 @@ func testCancel(t *testing.T, target Target) {
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
 		t.Run(behaviour, func(t *testing.T) {
-			// The server must answer immediately, although a child process still runs, because the child does not hold the
-			// function's output open.
+			// The server must answer immediately, because the remaining child process does not hold the function's output
+			// open.
 			checkAlive(t, target.Serve(t, behaviour))
 		})
 	}

@@ -21,13 +21,13 @@ import (
 
 // Target is an implementation of the FunctionEvaluator service under test.
 type Target struct {
-	// Serve starts a server for the function with the given behaviour, such as "echo" or "hang", until t ends. It
-	// returns the function's address. The suite calls it at least once for each behaviour.
+	// Serve starts a server for a function with the given behaviour, such as "echo" or "hang", until t ends. The suite
+	// calls it at least once for each behaviour.
 	Serve func(t *testing.T, behaviour string) Function
 	// Texts contains the expected error messages, which differ between Porch's evaluators.
 	Texts Texts
-	// NamesFunctions is true for gateways, which serve many functions and select a function by the image in the
-	// request. A gateway rejects invalid requests before the evaluation.
+	// NamesFunctions is true for gateways. A gateway serves many functions, selects one by the image in the request,
+	// and rejects invalid requests before the evaluation.
 	NamesFunctions bool
 	// UnknownImage is the expected code for an image that does not exist. The zero value, OK, means NotFound. It is
 	// used only if NamesFunctions is true.
@@ -40,22 +40,23 @@ type Function struct {
 	Address string
 	// Image is the image name in requests for this function.
 	Image string
-	// Dir is the directory of the function's binary, if the binary runs on this machine. The suite then checks that no
-	// processes of the binary are left. It is empty if the function runs elsewhere.
+	// Dir is the directory of the function's binary, so that the suite can find processes that the function left. It
+	// is empty if the function runs on another machine.
 	Dir string
 }
 
 // Texts contains the expected error messages of functions that fail. In them, %[1]q stands for the image and "…"
 // for any text.
 type Texts struct {
-	// Prefix is the text with which all error messages begin.
+	// Prefix is the beginning of all error messages.
 	Prefix string
-	// Exit1 is the message if a function exits with code 1 and writes results and a log.
+	// Exit1 is the message for a function that exits with code 1 and writes results and a log.
 	Exit1 string
-	// Exit1Garbage is the message if a function exits with code 1 and writes an invalid resource list.
+	// Exit1Garbage is the message for a function that exits with code 1 and writes an invalid resource list.
 	Exit1Garbage string
-	// Signal is the message if a function kills itself by a signal. It is empty if a function cannot kill itself,
-	// because it is the first process of a pid namespace, as in containers and in sandboxes with crun or runc.
+	// Signal is the message if a function kills itself by a signal. It is empty for a function that cannot kill
+	// itself, because it is the first process of a pid namespace. Containers and sandboxes with crun or runc are
+	// examples.
 	Signal string
 }
 
@@ -92,8 +93,8 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing returns a function that starts a server like serve. When the test ends, it also checks, while the
-// server still runs, that the function under test has left no processes.
+// leaveNothing returns a function that starts a server like serve, but adds a check to the test. At the end of the
+// test, while the server still runs, the function under test must have left no processes.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()
@@ -164,8 +165,7 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
-// longLog is the behaviour of a function that writes twice as much as [function.MaxLogBytes] to its log, and
-// returns its input.
+// longLog is a function that logs twice the maximum, [function.MaxLogBytes], and returns its input.
 const longLog = "greet=2097152"
 
 // Behaviours returns all behaviours that the tests use, so that all functions can be prepared in advance.

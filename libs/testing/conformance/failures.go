@@ -17,7 +17,7 @@ import (
 type failure struct {
 	reason    string
 	behaviour string
-	// text is the expected message. %[1]q stands for the image, and "…" for any text.
+	// text is the expected message. In it, %[1]q stands for the image, and "…" for any text.
 	text string
 	kind functionrunnerv1.FunctionFailure_Reason
 	// results is the expected number of results in the error's status detail.
@@ -53,8 +53,8 @@ func failureCases(texts Texts) []failure {
 	}
 }
 
-// Behaviours of functions whose binary cannot be started. Package testfn does not provide such functions, so that
-// each implementation under test creates them in its own way.
+// Behaviours of functions whose binary cannot be started. Each implementation under test creates these functions in
+// its own way, because package testfn cannot provide them.
 const (
 	// Missing is a function whose binary does not exist.
 	Missing = "missing"
@@ -85,7 +85,8 @@ func testFailures(t *testing.T, target Target) {
 	t.Run("log that is not UTF-8", func(t *testing.T) { testUnreadableLog(t, target.Serve(t, "bad-utf8")) })
 }
 
-// testUnreadableLog tests that a failure contains the readable part of a log that is not UTF-8.
+// testUnreadableLog tests that the error of a failed function contains the readable part of a log that is not
+// UTF-8.
 func testUnreadableLog(t *testing.T, fn Function) {
 	_, err := evaluateList(t, fn, List)
 	if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {

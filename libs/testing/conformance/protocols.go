@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// testProtocols tests calls with Connect, gRPC-Web and JSON on the port for gRPC. All other tests use the official
-// gRPC client.
+// testProtocols tests calls with Connect, gRPC-Web and JSON on the gRPC port. All other tests use the official gRPC
+// client.
 func testProtocols(t *testing.T, target Target) {
 	fn := target.Serve(t, "echo")
 	for name, options := range map[string][]connect.ClientOption{
@@ -50,7 +50,7 @@ func testPlainJSON(t *testing.T, fn Function) {
 	}
 }
 
-// testHealth tests health checks in the form that Kubernetes' probes send.
+// testHealth tests health checks in the same form as the probes of Kubernetes.
 func testHealth(t *testing.T, target Target) {
 	conn := dialServer(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {
@@ -63,7 +63,7 @@ func testHealth(t *testing.T, target Target) {
 	testReflection(t, conn)
 }
 
-// testReflection tests gRPC reflection: it queries the description of the service, as grpcurl does.
+// testReflection queries the description of the service by gRPC reflection, as grpcurl does.
 func testReflection(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lists contains resource lists in different YAML styles. A function that copies its input must receive each list
-// unchanged, and the caller must receive the copy unchanged.
+// lists contains resource lists in different YAML styles. A function that returns its input must receive each list
+// unchanged, and so must the caller.
 var lists = map[string]string{
 	"block style":     List,
 	"comments":        "# head\napiVersion: config.kubernetes.io/v1 # line\nkind: ResourceList\nitems:\n# foot\n- a: 1\n",
@@ -71,7 +71,7 @@ func aliasBomb() string {
 	return b.String()
 }
 
-// badRequest is a test case: a list that servers must reject, the expected code, and a part of the error message.
+// badRequest is a test case: a resource list that servers must reject, the code, and a part of the error message.
 type badRequest struct {
 	reason string
 	list   string
@@ -131,8 +131,8 @@ func testLongName(t *testing.T, address string) {
 	}
 }
 
-// testBadImages tests requests with invalid image names and with images that do not exist. Unknown is the expected
-// code for an image that does not exist.
+// testBadImages tests requests with invalid image names and with images that do not exist. For an image that does
+// not exist, the server must return the code unknown.
 func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 	for image, code := range map[string]codes.Code{
 		"":                        codes.InvalidArgument,

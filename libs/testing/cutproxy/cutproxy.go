@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cutproxy contains a proxy for tests. It forwards connections to a server, and breaks them on request.
+// Package cutproxy contains a proxy that forwards connections to a server in tests, and breaks them on request.
 package cutproxy
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Proxy forwards connections to a target. Its method Cut breaks them.
+// Proxy forwards connections to a target. Call Cut to break them.
 type Proxy struct {
 	// Address is the proxy's address, as host:port.
 	Address string
@@ -20,7 +20,7 @@ type Proxy struct {
 	conns []net.Conn
 }
 
-// New returns a proxy for the server at target. It listens on a free port, and stops after the test.
+// New returns a proxy for the server at target. The proxy listens on a free port, and stops after the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return NewAt(t, "127.0.0.1:0", target)
@@ -62,7 +62,7 @@ func (p *Proxy) forwardConn(ctx context.Context, running *sync.WaitGroup, in net
 		return
 	}
 	p.addConn(in, out)
-	// The end of one connection leaves the others alone: clients close connections that they do not need.
+	// Each connection is closed alone, because clients close connections that they no longer need.
 	end := func() {
 		_ = in.Close()
 		_ = out.Close()

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// The first and the last port to choose from. They are below the range from which operating systems choose ports
-// for clients and for port 0. Otherwise another process could get the port before the program under test listens on
-// it.
+// Ports are chosen between first and last, below the range from which operating systems choose ports for clients
+// and for port 0. Otherwise another process could get the port before the program under test listens on it.
 const first, last = 12000, 20000
 
 // Choose returns a port where no server of this machine listens.

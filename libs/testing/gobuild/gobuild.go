@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gobuild builds programs for tests with the Makefile's flags, so that Go's build cache is effective.
+// Package gobuild builds programs for tests. It uses the Makefile's flags, so that Go's build cache is effective.
 package gobuild
 
 import (
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Program builds the main package pkg in the directory dir, as `go build` does, and returns the path of the binary.
+// Program builds the main package pkg, like `go build` in the directory dir, and returns the path of the binary.
 // The binary is removed after the test.
 func Program(t testing.TB, dir, pkg string) string {
 	t.Helper()
@@ -32,8 +32,8 @@ func To(path, dir, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", path, pkg)
 	cmd.Dir = dir
-	// We override the environment of the test, whose flags and workspace would lead to another binary. With the
-	// environment of the Makefile, most packages are already in Go's build cache.
+	// The settings of the Makefile make the build fast, because most packages are then already in Go's build cache.
+	// The test's own settings, such as a workspace, could also change the binary.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)
@@ -41,8 +41,8 @@ func To(path, dir, pkg string) error {
 	return nil
 }
 
-// Without fails the test if the program in the current directory links a banned package or a package below it. The
-// keys of banned are package paths, and the values are the reasons for the error message.
+// Without fails the test if the program in the current directory links a banned package or one of its subpackages.
+// The keys of banned are package paths, and its values are reasons for the error message.
 func Without(t *testing.T, banned map[string]string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
@@ -58,7 +58,7 @@ func Without(t *testing.T, banned map[string]string) {
 	}
 }
 
-// AtMost fails the test if the stripped binary of the program in the current directory is larger than maxBytes.
+// AtMost fails the test if the program in the current directory is larger than maxBytes after stripping.
 func AtMost(t *testing.T, maxBytes int64) {
 	t.Helper()
 	info, err := os.Stat(Program(t, ".", "."))

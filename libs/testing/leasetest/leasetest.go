@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leasetest contains a fake pod-manager. Each test decides the answers to requests for leases.
+// Package leasetest contains a fake pod-manager. Each test chooses the fake's answers to requests for leases.
 package leasetest
 
 import (
@@ -15,11 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Grant returns the fake pod-manager's answer to a request for a lease. It has the same contract as the Lease
-// method of lease.Manager.
+// Grant answers a request for a lease in a test. It has the same contract as the Lease method of lease.Manager.
 type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
 
-// Finish contains the arguments of a call of a lease's method Finish.
+// Finish contains the arguments of one call of a lease's Finish method.
 type Finish struct {
 	Pod     string
 	Outcome lease.Outcome
@@ -36,14 +35,14 @@ type Manager struct {
 
 var _ lease.Manager = (*Manager)(nil)
 
-// NewManager returns a fake pod-manager that calls the function grant for each request for a lease.
+// NewManager returns a fake pod-manager that answers each request for a lease by the function grant.
 func NewManager(grant Grant) *Manager {
 	m := &Manager{finished: make(chan Finish, 10_000)}
 	m.SetGrant(grant)
 	return m
 }
 
-// SetGrant replaces the function that is called for each request for a lease.
+// SetGrant replaces the function that answers requests for leases.
 func (m *Manager) SetGrant(grant Grant) { m.grant.Store(&grant) }
 
 // Lease implements lease.Manager.
@@ -91,7 +90,7 @@ type poolBoard struct {
 	pools map[string]*podmanagerv1.Pool // keyed by digest
 }
 
-// SetPools sets the pools of pods that ListPools returns. The pools must have different image digests.
+// SetPools sets the result of ListPools. The pools must have different image digests.
 func (b *poolBoard) SetPools(pools ...*podmanagerv1.Pool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

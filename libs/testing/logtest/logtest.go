@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Log is a log in memory. The zero Log is empty and ready to use. It is safe for concurrent use.
+// Log is a log in memory, which is safe for concurrent use. The zero Log is empty and ready to use.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -31,7 +31,7 @@ func (l *Log) String() string {
 // Count returns how often a text occurs in the log.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
 
-// Line returns the first line that contains a text. It returns an empty string if there is none.
+// Line returns the first line that contains the text with, or an empty string if no line contains it.
 func (l *Log) Line(with string) string {
 	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, with) {

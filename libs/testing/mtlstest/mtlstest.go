@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mtlstest issues certificates in tests. It writes them to directories in the layout of a mounted Secret.
+// Package mtlstest issues certificates in tests, and writes them to directories that look like a mounted Secret.
 package mtlstest
 
 import (
@@ -45,7 +45,7 @@ func NewAuthority(t testing.TB, life time.Duration) *Authority {
 	return a
 }
 
-// Issue returns a certificate that contains id, a SPIFFE ID or another URI, and the certificate's private key.
+// Issue returns a certificate with the URI id, such as a SPIFFE ID, and the certificate's private key.
 func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certificate, key []byte) {
 	t.Helper()
 	uri, err := url.Parse(id)
@@ -57,8 +57,8 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 	return a.issue(t, template)
 }
 
-// IssueHost returns a certificate for the address 127.0.0.1 and the given hosts, and the certificate's private key.
-// Servers and clients can use the certificate. If life is negative, the certificate has already expired.
+// IssueHost returns a certificate for 127.0.0.1 and the given hosts, and the certificate's private key. Servers and
+// clients can use the certificate. If life is negative, the certificate has already expired.
 func (a *Authority) IssueHost(t testing.TB, life time.Duration, hosts ...string) (certificate, key []byte) {
 	t.Helper()
 	template := newTemplate(life)
@@ -81,8 +81,7 @@ func (a *Authority) issue(t testing.TB, template *x509.Certificate) (certificate
 }
 
 // Write writes a new certificate with a SPIFFE ID to the directory dir, in the way that Kubernetes updates a
-// mounted Secret. The file with the trusted authorities, ca.crt, contains the authority a and the authorities in
-// others.
+// mounted Secret. The new file ca.crt trusts this authority and the others.
 func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, others ...*Authority) {
 	t.Helper()
 	data, err := os.MkdirTemp(dir, "..")
@@ -129,7 +128,7 @@ func replaceLink(t testing.TB, link, target string) {
 }
 
 // Identity returns an identity with a new certificate for a SPIFFE ID. Until the test ends, the identity reloads
-// the certificate when its files change.
+// changed files.
 func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	t.Helper()
 	dir := t.TempDir()
@@ -137,8 +136,7 @@ func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	return Open(t, dir)
 }
 
-// Open returns the identity with the certificate in a directory. Until the test ends, the identity reloads the
-// certificate when its files change.
+// Open returns the identity with the certificate in dir. Until the test ends, the identity reloads changed files.
 func Open(t testing.TB, dir string) *mtls.Identity {
 	t.Helper()
 	tel := telemetry.Discard()

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// Network is a network of hosts in memory, with addresses as host:port. The zero Network contains no hosts.
+// Network is a network of hosts in memory. The address of a host is host:port. The zero Network contains no hosts.
 type Network struct {
 	mu    sync.Mutex
 	hosts map[string]*Host
@@ -34,10 +34,10 @@ type Host struct {
 	conns  []*conn
 }
 
-// bufferBytes is the number of bytes that a connection buffers in each direction, as a kernel does.
+// bufferBytes is the size of a connection's buffer in each direction, similar to the kernel's socket buffers.
 const bufferBytes = 64 << 10
 
-// Serve adds a host at the address to the network. Until the test ends, the host serves handler over HTTP/2 without
+// Serve adds a host with the given address. Until the test ends, the host serves handler over HTTP/2 without
 // encryption.
 func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Host {
 	t.Helper()
@@ -87,8 +87,8 @@ func (h *Host) Accept() (net.Conn, error) {
 	return h.addConn(far), nil
 }
 
-// SetSilent makes the host silent, or ends its silence. While a host is silent, its connections hold data back in
-// both directions. When the silence ends, they forward the data.
+// SetSilent makes the host silent, or ends its silence. While the host is silent, its connections hold all data
+// back. When the silence ends, the connections forward the data.
 func (h *Host) SetSilent(silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,11 +108,10 @@ func (h *Host) Kill() {
 	}
 }
 
-// Revive ends the effect of Kill, so that the host accepts connections again.
+// Revive makes a killed host accept connections again.
 func (h *Host) Revive() { h.dead.Store(false) }
 
-// conn is one side of a connection to a host that a test can make silent. While the host is silent, Read on the
-// connection blocks.
+// conn is one side of a connection to a host. While a test keeps the host silent, reads on the connection block.
 type conn struct {
 	net.Conn
 

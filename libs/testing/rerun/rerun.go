@@ -18,9 +18,8 @@ var (
 )
 
 // Test runs the calling test again in a new process, whose environment also contains env. In the new process, Test
-// returns value and true, and the test continues. In the first process, Test waits until the new process has
-// exited, and returns false. The caller must then return. The test fails in the first process if it failed in the
-// new process.
+// returns value and true. In the first process, it returns false after the new process has exited, and the caller
+// must then return. The test fails if the test in the new process failed.
 func Test(t *testing.T, value string, env ...string) (given string, there bool) {
 	t.Helper()
 	if *inside {

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Start runs a service until the test ends. The function build creates the service. Start returns the address of
-// the service's first endpoint, as host:port. The test fails if the service fails.
+// Start runs the service that build creates until the test ends. It returns the host:port of the service's first
+// endpoint. The test fails if the service fails.
 func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) string {
 	t.Helper()
 	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testfn installs the program testfn, a KRM function for tests whose file name selects its behaviour. The
+// Package testfn installs a KRM function for tests, the program testfn, whose file name selects its behaviour. The
 // documentation of the command testfn lists the behaviours. The package also finds running processes of the
 // program.
 package testfn
@@ -23,9 +23,9 @@ import (
 // program is the import path of the command testfn, the KRM function for tests.
 const program = "github.com/krm-function-runner/function-runner/libs/testing/testfn/cmd/testfn"
 
-// Install installs the program testfn in dir under each of the names. A name is a behaviour, such as "echo" or
-// "sleep=50ms". It may be any other name if the behaviour is passed as an argument. The directory must exist, and
-// only this test may use it. The test fails if a process of the installed programs still runs when the test ends.
+// Install installs the program testfn in dir under each of the names. The name selects the program's behaviour,
+// such as "echo" or "sleep=50ms", unless the caller of the program passes a behaviour as an argument. The directory
+// must exist, and only this test may use it. The test fails if an installed program still runs when the test ends.
 func Install(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	binary, err := build()
@@ -40,12 +40,12 @@ func Install(t testing.TB, dir string, names ...string) {
 	t.Cleanup(func() { AssertNoneLeft(t, dir) })
 }
 
-// Built is an environment variable with the path of the compiled program testfn. It is for tests that run as a user
-// who cannot compile the program.
+// Built is the environment variable with the path of a compiled testfn. It is for tests whose user cannot compile
+// the program.
 const Built = "TESTFN_BUILT"
 
-// build compiles the program testfn statically, once per test process, and returns the bytes of the binary. We keep
-// the bytes instead of a file, because no test would delete the file.
+// build compiles testfn once per test process, as a static binary. We keep the binary in memory instead of a file,
+// because no test would delete the file.
 var build = sync.OnceValues(func() ([]byte, error) {
 	if path := os.Getenv(Built); path != "" {
 		return os.ReadFile(path)
@@ -62,16 +62,16 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// writeProgram writes an executable file. While it writes, it blocks the start of processes in this program. A new
-// process would briefly inherit the file open for writing, and the kernel does not execute a file that is open for
-// writing ("text file busy").
+// writeProgram writes an executable file, and meanwhile blocks the start of processes by this program. Otherwise a
+// new process could inherit the file while it is open for writing. The kernel would then refuse to execute the file
+// ("text file busy").
 func writeProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, content, 0o700)
 }
 
-// waitTimeout limits the wait until the expected processes run or have exited. pause is the time between checks.
+// waitTimeout limits the wait until processes have started or exited. pause is the interval between checks.
 const (
 	waitTimeout = 5 * time.Minute
 	pause       = 5 * time.Millisecond
@@ -97,9 +97,8 @@ func Running(dir string) []int {
 	return pids
 }
 
-// runningPrograms returns the processes of Running, except forked processes that have not executed a program yet.
-// Before a Go program starts its first child, the Go runtime forks once more to test pidfds, and this copy exits
-// immediately.
+// runningPrograms is like Running, but omits forked processes that have not executed a program yet. Go's runtime
+// briefly creates such a process, to test pidfds, before a Go program starts its first child.
 func runningPrograms(dir string) []int {
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -114,8 +113,8 @@ func runningPrograms(dir string) []int {
 }
 
 // Abandoned returns the processes with a binary in dir that evaluations left behind. It omits processes that a
-// server started in advance for later evaluations, and their children. The input of these processes is a pipe whose
-// other side is open in this process.
+// server started in advance for later evaluations, and their children. It recognizes them by their standard input,
+// a pipe whose other end is open in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -147,8 +146,8 @@ func AssertNoneLeft(t testing.TB, dir string) {
 	}
 }
 
-// AssertNoneAbandoned waits until the processes that evaluations left behind in dir have exited. After a timeout,
-// it fails the test. Unlike [AssertNoneLeft], it can be used while a server keeps processes for later evaluations.
+// AssertNoneAbandoned waits until no process with a binary in dir is left over from an evaluation. After a timeout,
+// it fails the test. Unlike [AssertNoneLeft], it permits processes that a server keeps for later evaluations.
 func AssertNoneAbandoned(t testing.TB, dir string) {
 	t.Helper()
 	if pids := awaitCount(Abandoned, dir, 0); len(pids) > 0 {
@@ -163,8 +162,7 @@ func Kill(dir string) {
 	}
 }
 
-// awaitCount calls the function find until it returns n processes or waitTimeout has passed. It returns the last
-// result.
+// awaitCount calls find until it returns n processes or waitTimeout has passed, and returns the last result.
 func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {

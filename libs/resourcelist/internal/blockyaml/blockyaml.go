@@ -12,7 +12,7 @@ package blockyaml
 // Type is the type of an entry's value.
 type Type uint8
 
-// Types of values. Null means that the key has no value. The text "null" after a key is a Scalar.
+// Types of values. Null is the type of a key without a value. The text "null" after a key is a Scalar.
 const (
 	Null Type = iota
 	Scalar
@@ -20,7 +20,7 @@ const (
 	Sequence
 )
 
-// Entry is an entry of the top-level mapping. Its slices point into the document.
+// Entry is an entry of the top-level mapping. Its slices share the document's memory.
 type Entry struct {
 	// Key is the entry's key, without quotes.
 	Key []byte
@@ -29,13 +29,13 @@ type Entry struct {
 	// Text is the text of a scalar on the same line as its key. It is nil for all other values, and for a scalar with
 	// escape sequences.
 	Text []byte
-	// Lines contains the lines from this entry's key up to the next entry's key. They are a valid document that
-	// contains only this entry.
+	// Lines contains the lines from this entry's key up to the next entry's key. They are a valid document of their
+	// own.
 	Lines []byte
 }
 
 // Outline returns the top-level entries of a YAML document, in the document's order. No key occurs twice. Outline
-// returns false if it is not certain that the YAML library can decode the document.
+// returns false unless the YAML library can certainly decode the document.
 func Outline(data []byte) ([]Entry, bool) {
 	if !isPrintable(data) {
 		return nil, false

@@ -14,7 +14,7 @@ const (
 	// multi is a byte of a UTF-8 character that consists of several bytes.
 	multi
 	carriage
-	// indicator is a byte that cannot be the first byte of a plain scalar (a scalar without quotes).
+	// indicator is a byte that cannot begin a plain scalar, that is, a scalar without quotes.
 	indicator
 	// inText is a byte that may terminate a plain scalar: ":" or "#".
 	inText
@@ -48,8 +48,8 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// isPrintable reports whether data is UTF-8, contains no characters that YAML requires to be escaped, and uses only
-// LF or CRLF as line breaks.
+// isPrintable reports whether data is UTF-8, needs no escape sequences in YAML, and uses only LF or CRLF as line
+// breaks.
 func isPrintable(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch classes[data[i]] & (control | multi | carriage) {
@@ -71,7 +71,7 @@ func isPrintable(data []byte) bool {
 	return true
 }
 
-// byteOrderMark may be the first character of a document. It is not supported in other places.
+// byteOrderMark is supported only as the first character of a document.
 const byteOrderMark = '\uFEFF'
 
 // printableRune reports whether a character of several bytes is valid UTF-8 and may occur in YAML without an escape
@@ -88,7 +88,7 @@ func printableRune(r rune, size int) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// isMarker reports whether b begins like a document marker, that is, with "---" or "...".
+// isMarker reports whether b begins with the text of a document marker, "---" or "...".
 func isMarker(b []byte) bool {
 	return bytes.HasPrefix(b, []byte("---")) || bytes.HasPrefix(b, []byte("..."))
 }

@@ -2,8 +2,8 @@
 
 package blockyaml
 
-// maxFlow is the maximum size of a flow collection in bytes. It is so small that no key in the collection can
-// exceed maxKey. maxFlowDepth is the maximum nesting of flow collections.
+// maxFlow is the maximum size of a flow collection in bytes. No key in so small a collection can exceed maxKey.
+// maxFlowDepth is the maximum nesting of flow collections.
 const (
 	maxFlow      = 1024
 	maxFlowDepth = 8
@@ -84,8 +84,8 @@ func (s *scanner) flowKey(at int) (int, bool) {
 	return s.pastSpaces(at + 1), true
 }
 
-// flowPlain reads a plain scalar inside a flow collection. The scalar begins at data[at]. flowPlain returns the
-// offset of its end. It supports only letters, digits, "_", "." and "/".
+// flowPlain reads the plain scalar at data[at] inside a flow collection, and returns the offset of its end. It
+// supports only letters, digits, "_", "." and "/".
 func (s *scanner) flowPlain(at int) (int, bool) {
 	end := at
 	for end < s.line.end && classes[s.data[end]]&inFlow != 0 {

@@ -56,8 +56,8 @@ func (s *scanner) proveValue(at int) bool {
 	}
 }
 
-// addEntry appends a top-level entry with the key data[at:colon]. The entry's type is Null until a value is found.
-// addEntry returns false if the key contains escape sequences or is a duplicate.
+// addEntry appends a top-level entry with the key data[at:colon]. The entry has the type Null until a value is
+// found. addEntry returns false if the key contains escape sequences or is a duplicate.
 func (s *scanner) addEntry(at, colon int) bool {
 	key := s.data[at:colon]
 	if quote := key[0]; quote == '"' || quote == '\'' {
@@ -81,8 +81,7 @@ func (s *scanner) addEntry(at, colon int) bool {
 	return true
 }
 
-// setType stores the type of the current value, if it belongs to a top-level entry. Types of nested values are not
-// stored.
+// setType stores the type of the current value, but ignores values below the top level.
 func (s *scanner) setType(typ Type) {
 	if s.depth == 0 {
 		s.entries[len(s.entries)-1].Type = typ
@@ -98,7 +97,7 @@ func (s *scanner) setScalar(text []byte) {
 	}
 }
 
-// setPlain calls setScalar for a plain scalar, without the blanks at the end of its text.
+// setPlain calls setScalar with the text of a plain scalar, without blanks at its end.
 func (s *scanner) setPlain(text []byte) {
 	if s.depth == 0 {
 		text = bytes.TrimRight(text, " \t")

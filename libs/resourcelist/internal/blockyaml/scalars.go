@@ -4,7 +4,7 @@ package blockyaml
 
 import "bytes"
 
-// maxKey is the maximum length of a key in bytes. YAML requires that the colon follows within 1024 characters.
+// maxKey is the maximum length of a key in bytes. YAML requires the colon within 1024 characters.
 const maxKey = 1024
 
 // findColon returns the offset of the colon after the key at data[at], and false if there is no valid key.
@@ -55,8 +55,8 @@ func (s *scanner) proveContinuation(at int) bool {
 	return ok
 }
 
-// plainText reads the text of a plain scalar from data[at] to the end of the line. It returns the offset of the
-// text's end, after trailing blanks. A comment ends the text and the scalar.
+// plainText reads the text of a plain scalar from data[at] to a comment or the end of the line. It returns the
+// offset of the text's end, after trailing blanks. A comment also ends the scalar.
 func (s *scanner) plainText(at int) (int, bool) {
 	for i := at; i < s.line.end; i++ {
 		if classes[s.data[i]]&inText == 0 {
@@ -70,13 +70,13 @@ func (s *scanner) plainText(at int) (int, bool) {
 	return s.line.end, true
 }
 
-// isColon reports whether data[at] is a colon that ends a key: a space or the end of the line must follow.
+// isColon reports whether data[at] is a colon that ends a key. A space or the end of the line must follow.
 func (s *scanner) isColon(at int) bool {
 	return at < s.line.end && s.data[at] == ':' && (at+1 == s.line.end || s.data[at+1] == ' ')
 }
 
-// endsPlain reports whether data[at], which is ":" or "#", terminates a plain scalar. A colon does so before a
-// blank, and a number sign after a blank.
+// endsPlain reports whether the ":" or "#" at data[at] ends a plain scalar. A colon must precede a blank, and a
+// number sign must follow a blank.
 func (s *scanner) endsPlain(at int) bool {
 	if s.data[at] == ':' {
 		return at+1 == s.line.end || isBlank(s.data[at+1])
@@ -159,8 +159,7 @@ func escapeSize(b []byte) int {
 	return 0
 }
 
-// hexEscapeSize implements escapeSize for escape sequences with hexadecimal digits, such as \u00e9. Digits is the
-// required number of digits.
+// hexEscapeSize implements escapeSize for escape sequences with hexadecimal digits, such as \u00e9.
 func hexEscapeSize(b []byte, digits int) int {
 	if len(b) < 2+digits {
 		return 0
@@ -224,9 +223,9 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar whose first line does not specify it. The first line that
-// is not blank determines the indentation. An empty scalar has the indentation parent+1. detectIndent returns false
-// if an earlier blank line is indented more, because the scalar is then invalid.
+// detectIndent returns the indentation of a block scalar whose first line does not specify it. It is the
+// indentation of the first line that is not blank, or parent+1 for an empty scalar. detectIndent returns false if
+// an earlier blank line is indented more, because the scalar is then invalid.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {

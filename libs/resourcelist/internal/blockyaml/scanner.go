@@ -11,8 +11,8 @@ const maxDepth = 128
 // functionConfig and results.
 const maxEntries = 8
 
-// scanner reads a YAML document line by line. A method that reads a part of the document returns true only if it is
-// certain that go.yaml.in/yaml/v3 can decode this part. Then the method also moves past the part.
+// scanner reads a YAML document line by line. The methods that read a part of the document return true only if
+// go.yaml.in/yaml/v3 can certainly decode this part. They then move past the part.
 type scanner struct {
 	data []byte
 	pos  int  // offset of the next line
@@ -24,8 +24,8 @@ type scanner struct {
 	entries []Entry
 }
 
-// collection is an open block mapping or sequence. Its entries or items are indented by indent spaces. A sequence
-// may have the same indentation as the mapping that contains it.
+// collection is an open block mapping or sequence, which is indented by indent spaces. A sequence may have the same
+// indentation as the mapping that contains it.
 type collection struct {
 	typ    Type
 	indent int
@@ -35,9 +35,9 @@ type collection struct {
 type state uint8
 
 const (
-	// complete means that no value is incomplete. The next line must begin an entry or an item.
+	// complete means that no value is unfinished, so that the next line must begin an entry or an item.
 	complete state = iota
-	// due means that a key or a dash was read, and its value must follow.
+	// due means that a key or a dash was read, whose value must follow.
 	due
 	// continuable means that the last value is a plain scalar, which the next line may continue.
 	continuable
@@ -71,7 +71,7 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling reads a line that begins another entry or item of an open collection, and closes the collections
+// proveSibling reads a line that begins another entry or item of an open collection. It closes the collections
 // inside this collection. It returns false if the line may be invalid.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
@@ -113,7 +113,7 @@ type line struct {
 	next  int // the first byte of the next line
 }
 
-// indent returns the line's indentation: the number of leading spaces.
+// indent returns the number of spaces at the start of the line.
 func (l line) indent() int { return l.text - l.start }
 
 // blank reports whether the line contains only spaces.

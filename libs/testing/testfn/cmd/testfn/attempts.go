@@ -122,20 +122,20 @@ var attempts = map[string]func(target string) error{
 	"x32":         func(string) error { return callKernel(x32Getpid) },
 }
 
-// Request numbers of the system call ioctl: FS_IOC_RESVSP and FS_IOC_SETFLAGS.
+// The ioctl requests FS_IOC_RESVSP and FS_IOC_SETFLAGS.
 const (
 	reserveSpace = 0x40305828
 	fsSetFlags   = 0x40086602
 )
 
-// Numbers of system calls that golang.org/x/sys does not define: file_setattr, and a number that no kernel uses
-// yet, to test unknown system calls.
+// System calls that golang.org/x/sys does not define. newCall is a number that no kernel uses yet, so that tests
+// can try an unknown system call.
 const (
 	fileSetAttributes = 469
 	newCall           = 500
 )
 
-// inTempFile returns an action that calls the function attempt with the descriptor of an empty file.
+// inTempFile returns an action that calls attempt with the descriptor of an empty file.
 func inTempFile(attempt func(fd int) error) func(string) error {
 	return func(string) error {
 		f, err := os.CreateTemp("", "attempt")
@@ -148,10 +148,10 @@ func inTempFile(attempt func(fd int) error) func(string) error {
 // seize is the ptrace request PTRACE_SEIZE. Tests pass an invalid argument, so that it never traces a process.
 const seize = 0x4206
 
-// noUser is the id of a user without processes.
+// noUser is the id of a user who has no processes.
 const noUser = 1 << 30
 
-// x32Getpid is the number of getpid in the x32 ABI, that is, for amd64 programs with 32-bit pointers.
+// x32Getpid is the number of the system call getpid in the x32 ABI, for amd64 programs with 32-bit pointers.
 const x32Getpid = 0x40000000 + 39
 
 func onPID(attempt func(pid int) error) func(string) error {
@@ -177,7 +177,7 @@ func callKernel(number int, args ...int) error {
 
 func addressOf[T any](value *T) int { return int(uintptr(unsafe.Pointer(value))) }
 
-// makeEmptyFiles creates empty files in the temporary directory. The argument is their number.
+// makeEmptyFiles creates count empty files in the temporary directory.
 func makeEmptyFiles(count string) error {
 	for i := range parseInt(count) {
 		fd, err := syscall.Open(filepath.Join(os.TempDir(), strconv.Itoa(i)), syscall.O_CREAT|syscall.O_WRONLY, 0o600)
@@ -189,8 +189,7 @@ func makeEmptyFiles(count string) error {
 	return nil
 }
 
-// makeFile creates a file in the temporary directory. It fails if the file exists, that is, if the file of an
-// earlier evaluation was not removed.
+// makeFile creates a file in the temporary directory. It fails if the file of an earlier evaluation still exists.
 func makeFile(string) error {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "left"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -203,7 +202,7 @@ func makeDevice(string) error {
 	return syscall.Mknod(filepath.Join(os.TempDir(), "null"), syscall.S_IFCHR|0o600, 1<<8|3)
 }
 
-// forkSelf starts count child processes, which never exit by themselves.
+// forkSelf starts count child processes that hang.
 func forkSelf(count string) error {
 	exe, err := os.Executable()
 	exitOnError(err)
@@ -215,7 +214,7 @@ func forkSelf(count string) error {
 	return nil
 }
 
-// joinGroup starts a child process in the process group of the target, another process.
+// joinGroup starts a child process in the process group of another process. The argument is that process's id.
 func joinGroup(target string) error {
 	group, err := syscall.Getpgid(parseInt(target))
 	exitOnError(err)
@@ -229,13 +228,13 @@ func joinGroup(target string) error {
 	return err
 }
 
-// setOwner makes the kernel send a signal to the process pid whenever a pipe becomes readable (F_SETOWN).
+// setOwner requests a signal to the process pid whenever a pipe becomes readable (F_SETOWN).
 func setOwner(pid int) error {
 	const setOwner = 8
 	return onPipe(setOwner, pid)
 }
 
-// Commands of the system call fcntl that configure signals: F_SETOWN_EX and F_SETSIG.
+// The fcntl commands F_SETOWN_EX and F_SETSIG, which configure the signals about a file.
 const (
 	fSetOwnerEx = 15
 	fSetSignal  = 10
@@ -249,7 +248,7 @@ func onPipe(command, argument int) error {
 	return callKernel(syscall.SYS_FCNTL, int(r.Fd()), command, argument)
 }
 
-// watchNames subscribes to the names of new files in a directory, with inotify.
+// watchNames requests events with the names of new files in a directory (inotify).
 func watchNames(path string) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	if err != nil {
@@ -260,7 +259,7 @@ func watchNames(path string) error {
 	return err
 }
 
-// notifyNames subscribes to a signal for each new file in a directory (F_NOTIFY).
+// notifyNames requests a signal for each new file in the temporary directory (F_NOTIFY).
 func notifyNames(string) error {
 	dir, err := os.Open(os.TempDir())
 	exitOnError(err)
@@ -269,14 +268,15 @@ func notifyNames(string) error {
 	return callKernel(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
-// askLimit reads a limit of another process by prlimit, which must fail because it can also change limits.
+// askLimit reads a limit of another process. This must fail, because the system call prlimit can also change
+// limits.
 func askLimit(pid int) error {
 	var limit syscall.Rlimit
 	return callKernel(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, addressOf(&limit))
 }
 
-// readMemory reads a byte of another process's memory. Any address serves the purpose, because the kernel first
-// checks whether this process may read the other process.
+// readMemory tries to read a byte of another process's memory. Any address serves the purpose, because the kernel
+// checks the permission first.
 func readMemory(pid int) error {
 	var b byte
 	local := syscall.Iovec{Base: &b, Len: 1}
@@ -326,8 +326,8 @@ func cloneNamespace(string) error {
 	return err
 }
 
-// runForeign tries to evade a filter of system calls: it runs a program that calls exit(0) with the system call
-// number of 32-bit programs.
+// runForeign tries to evade a filter of system calls. It runs a 64-bit program that calls exit(0) by the number
+// that 32-bit programs use.
 func runForeign(string) error {
 	if runtime.GOARCH != "amd64" {
 		return syscall.ENOSYS // only amd64 has these numbers
@@ -344,8 +344,8 @@ func runForeign(string) error {
 	return nil
 }
 
-// foreignProgram returns a 64-bit executable that calls exit(0) as 32-bit programs do: "mov eax, 1; xor ebx, ebx;
-// int 0x80".
+// foreignProgram returns a 64-bit executable that exits by a 32-bit system call. Its code is "mov eax, 1; xor ebx,
+// ebx; int 0x80".
 func foreignProgram() []byte {
 	const base, headers = 0x400000, 64 + 56
 	code := []byte{0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80}
@@ -370,7 +370,7 @@ func foreignProgram() []byte {
 	return append(elf, code...)
 }
 
-// restoreDefault restores the default action of a signal, which Go's runtime replaces by its own handler.
+// restoreDefault replaces the handler of Go's runtime for a signal by the kernel's default action.
 func restoreDefault(sig int) {
 	var byDefault [32]byte // the kernel's struct sigaction; all zero is SIG_DFL
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION,

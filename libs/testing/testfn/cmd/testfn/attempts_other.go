@@ -7,5 +7,5 @@ package main
 // attempts is empty, because functions are confined only on Linux.
 var attempts map[string]func(target string) error
 
-// restoreDefault does nothing: only tests on Linux send signals that Go handles.
+// restoreDefault does nothing, because only tests on Linux send signals that Go's runtime handles.
 func restoreDefault(int) {}

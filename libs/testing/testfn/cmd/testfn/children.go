@@ -14,8 +14,8 @@ func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	return startWith([]*os.File{os.Stdin, os.Stdout, os.Stderr}, behaviour, attr)
 }
 
-// startQuiet starts this program as a child process with another behaviour. The child does not inherit standard
-// input, output and error, so that callers do not wait for it.
+// startQuiet starts this program as a child with another behaviour. The child does not inherit standard input,
+// output and error, so that nobody waits for the child because of them.
 func startQuiet(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	exitOnError(err)
@@ -37,7 +37,7 @@ func hangWithChild(string) int {
 	return hang("")
 }
 
-// hangWithOrphan hangs, and leaves an orphan in its session: a process whose parent has exited.
+// hangWithOrphan hangs next to an orphan, a process of the same session whose parent has exited.
 func hangWithOrphan(string) int {
 	_, err := startSelf("detach-in-session", syscall.SysProcAttr{}).Wait()
 	exitOnError(err)
@@ -54,8 +54,8 @@ func makeOrphan(string) int {
 	return echo("")
 }
 
-// hold writes the first half of its input and exits. A child process inherits the output and writes the second half
-// after the duration in value. If value ends in ",daemon", the child is a daemon in another session.
+// hold writes the first half of its input and exits. Its child process keeps the output open, and writes the second
+// half after the duration in value. If value ends in ",daemon", the child is a daemon in another session.
 func hold(value string) int {
 	value, isDaemon := strings.CutSuffix(value, ",daemon")
 	list := readInput()
@@ -86,8 +86,8 @@ func detachChild(string) int {
 	return 0
 }
 
-// startDaemons starts daemons in the usual way: a child in a new session starts the daemon and exits, so that init
-// becomes the daemon's parent. Value is the number of daemons; if it is empty, there is one.
+// startDaemons starts value daemons, or one daemon if value is empty. A child in a new session starts the daemon
+// and exits, so that init becomes the daemon's parent, as usual.
 func startDaemons(value string) int {
 	for range parseInt(cmp.Or(value, "1")) {
 		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
@@ -96,8 +96,7 @@ func startDaemons(value string) int {
 	return echo("")
 }
 
-// leaveGroup tries to move this process to the process group of its parent, so that it survives when its own group
-// is killed.
+// leaveGroup tries to move this process to its parent's process group, to survive when its own group is killed.
 func leaveGroup(string) int {
 	group, err := syscall.Getpgid(os.Getppid())
 	exitOnError(err)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testfn is a KRM function for tests. Its first argument selects how it works or fails. Without arguments,
-// its file name does. Some of these behaviours expect a value after an equals sign, as in "sleep=50ms". Behaviours
-// that exit by themselves read their input first, unless their comment says otherwise. Behaviours that hang exit
-// after ten minutes, so that a broken test does not leave processes for ever.
+// Command testfn is a KRM function for tests. Its first argument, or otherwise its file name, selects its
+// behaviour, such as a success, a failure or a hang. Some behaviours expect a value after an equals sign, as in
+// "sleep=50ms". Behaviours that exit by themselves read their input first, unless their comment says otherwise.
+// Behaviours that hang exit after ten minutes, so that a broken test does not leave processes for ever.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 // usageStatus is the exit code of testfn if the requested behaviour does not exist or cannot be performed.
 const usageStatus = 64
 
-// behaviour implements a behaviour of testfn and returns the exit code. Value is "50ms" in "sleep=50ms".
+// behaviour performs one behaviour of testfn and returns the exit code. For "sleep=50ms", value is "50ms".
 type behaviour func(value string) int
 
 var behaviours = map[string]behaviour{
@@ -55,7 +55,7 @@ var behaviours = map[string]behaviour{
 	"fill": fillDisk,        // writes VALUE files of a mebibyte to its temporary directory, and hangs
 	"nest": nestDirectories, // makes VALUE nested directories there, and hangs
 
-	// Functions that leave processes behind, which hold the function's pipes open.
+	// Functions that leave processes behind.
 	"hang-with-child":   hangWithChild, // logs, starts a child that hangs, and hangs
 	"hold":              hold,          // exits with half of the list written; its child writes the rest after VALUE
 	"hold-detach":       holdDetach,

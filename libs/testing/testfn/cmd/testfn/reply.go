@@ -14,7 +14,7 @@ import (
 
 const emptyList = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// results is a ResourceList with a single result, whose severity is error.
+// results is a ResourceList with one result, which has the severity error.
 const results = emptyList + `results:
 - message: replicas must not be negative
   severity: error
@@ -38,7 +38,7 @@ func writeText(f *os.File, text string) {
 	exitOnError(err)
 }
 
-// reply returns a behaviour that reads its input, writes a fixed output and log, and returns an exit code.
+// reply returns a behaviour with a fixed output, log and exit code. The behaviour reads its input first.
 func reply(output, log string, code int) behaviour {
 	return func(string) int {
 		readInput()
@@ -95,7 +95,7 @@ func allocateMemory(value string) int {
 	return echo("")
 }
 
-// useMemory allocates as many bytes as value says, writes to them so that they are really used, and returns them.
+// useMemory returns as many bytes as value says. It writes to all of them, so that they really occupy memory.
 func useMemory(value string) []byte {
 	size := parseInt(value)
 	memory := make([]byte, size)
@@ -120,8 +120,8 @@ func leaveFiles(value string) int {
 	return 0
 }
 
-// tryAttempt performs one of the actions in attempts, such as "read:/etc/passwd". It writes a ResourceList whose
-// result is "done" or the error.
+// tryAttempt tries an action that a confined function must not be able to perform, such as "read:/etc/passwd". It
+// writes a ResourceList whose result is "done" or the error.
 func tryAttempt(value string) int {
 	readInput()
 	name, target, _ := strings.Cut(value, ":")

@@ -31,8 +31,8 @@ func ignoreSigterm(string) int {
 	return hang("")
 }
 
-// die kills this process by a signal, even if Go's runtime handles this signal. The argument value is the signal's
-// number. If it is empty, the signal is SIGKILL.
+// die kills this process by a signal, even by a signal that Go's runtime handles. The argument value is the
+// signal's number, by default the number of SIGKILL.
 func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
@@ -53,8 +53,8 @@ func floodBoth(string) int {
 	return floodOutput(os.Stdout, "")
 }
 
-// floodOutput writes size bytes to f. If size is empty, it writes without an end, until the reader closes the pipe
-// and SIGPIPE kills the program.
+// floodOutput writes size bytes to f. If size is empty, it writes until the reader closes the pipe and SIGPIPE
+// kills this program.
 func floodOutput(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {
@@ -69,7 +69,7 @@ func floodOutput(f *os.File, size string) int {
 	return 0
 }
 
-// fillDisk writes as many files of one mebibyte to the temporary directory as value says, and hangs.
+// fillDisk writes files of one mebibyte to the temporary directory, and hangs. The argument value is their number.
 func fillDisk(value string) int {
 	n := parseInt(value)
 	readInput()
@@ -83,7 +83,8 @@ func fillDisk(value string) int {
 	return hang("")
 }
 
-// nestDirectories creates nested directories in the temporary directory, as deep as value says, and hangs.
+// nestDirectories creates nested directories in the temporary directory, and hangs. The argument value is their
+// number.
 func nestDirectories(value string) int {
 	n := parseInt(value)
 	readInput()
