@@ -22,8 +22,8 @@ import (
 // DefaultPrefix is the default prefix for image names without a slash, such as "set-namespace:v0.4".
 const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
 
-// MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names. The limit keeps longer
-// texts out of labels, logs and headers.
+// MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names, and longer texts must
+// not reach labels, logs and headers.
 const MaxBytes = 1 << 10
 
 // Name is the canonical name of a container image. The zero Name stands for no image.
@@ -91,7 +91,7 @@ func IsPrefix(prefix string) bool {
 	return err == nil
 }
 
-// PrefixWanted describes the prefixes that IsPrefix accepts, for the error message about an invalid setting.
+// PrefixWanted describes the prefixes that IsPrefix accepts, in the error message about an invalid setting.
 const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
 
 // parseName parses the name of an image and converts its registry to lower case.
@@ -128,9 +128,9 @@ func (n Name) WithTag(tag string) (Name, error) {
 	return Name{Repository: n.Repository, Tag: tag}.checkName()
 }
 
-// Key returns the same text for all spellings of an image, for use as the key of a map. The text is
-// "repository@digest" if the name contains a digest, and otherwise "repository:tag". The tag of a name with a
-// digest is left out, because registries ignore it.
+// Key returns a key for maps, which is the same for all spellings of an image. It is "repository@digest" if the
+// name contains a digest, and otherwise "repository:tag". It omits the tag of a name with a digest, because
+// registries ignore this tag.
 func (n Name) Key() string {
 	if n.Digest != "" {
 		return n.Repository + "@" + n.Digest

@@ -11,18 +11,18 @@ import (
 )
 
 // Pattern is a pattern of image repositories, for settings such as allow lists. "*" matches any text without a
-// slash, and "**" matches any text: ghcr.io/example/** matches all repositories below ghcr.io/example.
+// slash, and "**" matches any text. For example, ghcr.io/example/** matches all repositories below ghcr.io/example.
 type Pattern struct {
-	// prefix and suffix are the texts before the first and after the last "*" of the pattern. If exact is true, the
-	// pattern contains no "*" and prefix is the whole pattern. open is true if the only "*" of the pattern are a "**"
-	// at its end.
+	// prefix and suffix are the texts before the first and after the last "*". If exact is true, the pattern contains
+	// no "*", and prefix is the whole pattern. If open is true, the pattern contains a "**" at its end and no other
+	// "*".
 	prefix, suffix string
 	exact, open    bool
 	expr           *regexp.Regexp // nil if exact or open is true
 }
 
-// ParsePattern parses a pattern. It converts the pattern's registry to the canonical name, so that a pattern for
-// index.docker.io also matches images of docker.io.
+// ParsePattern parses a pattern. It makes the pattern's registry canonical, so that a pattern for index.docker.io
+// also matches images of docker.io.
 func ParsePattern(text string) (Pattern, error) {
 	if text == "" || strings.ContainsAny(text, " @") {
 		return Pattern{}, fmt.Errorf("%q is not a pattern of repositories, such as ghcr.io/example/**", text)
@@ -61,7 +61,7 @@ func checkRepository(pattern string) error {
 	return nil
 }
 
-// Match reports whether the pattern matches a canonical repository.
+// Match reports whether the pattern matches a repository in canonical spelling.
 func (p *Pattern) Match(repository string) bool {
 	switch {
 	case p.exact:
@@ -73,10 +73,10 @@ func (p *Pattern) Match(repository string) bool {
 	}
 }
 
-// Exact returns the only repository that the pattern matches. It returns false if the pattern contains "*".
+// Exact returns the only repository that the pattern matches, or false if the pattern contains "*".
 func (p *Pattern) Exact() (repository string, ok bool) { return p.prefix, p.exact }
 
-// Prefix returns the text before the first "*". Each repository that the pattern matches begins with this text.
+// Prefix returns the text before the first "*". Each matching repository begins with this text.
 func (p *Pattern) Prefix() string { return p.prefix }
 
 // Patterns is a list of patterns. It matches an image if any of the patterns matches the image's repository. An
@@ -96,8 +96,8 @@ func ParsePatterns(list []string) (Patterns, error) {
 	return patterns, nil
 }
 
-// Match reports whether a pattern of the list matches the repository of an image. It converts the registry to the
-// canonical name first, so that all names of a registry, such as index.docker.io, are treated alike.
+// Match reports whether a pattern of the list matches an image's repository. It makes the registry canonical first,
+// so that all names of a registry, such as index.docker.io, are treated alike.
 func (ps Patterns) Match(name Name) bool {
 	return len(ps) > 0 && ps.MatchRepository(CanonicalRepository(name.Repository))
 }
@@ -108,7 +108,7 @@ func (ps Patterns) MatchRepository(repository string) bool {
 }
 
 // CanonicalRepository returns the canonical spelling of a repository or of a pattern. Without it, a user could
-// evade a rule for docker.io by another name of the same registry, such as index.docker.io.
+// evade a rule for docker.io by another name of this registry, such as index.docker.io.
 func CanonicalRepository(repository string) string {
 	host, path, ok := strings.Cut(strings.ToLower(repository), "/")
 	if !ok {
@@ -117,15 +117,15 @@ func CanonicalRepository(repository string) string {
 	return CanonicalRegistry(host) + "/" + path
 }
 
-// Hub is the canonical name of Docker Hub, a registry with several names.
+// Hub is the canonical name of Docker Hub, a registry with several host names.
 const Hub = "docker.io"
 
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
 // CanonicalRegistry returns the canonical name of a registry, given as host or host:port. Settings, rules,
-// credentials and requests may spell a registry differently, and are compared by this name. It is in lower case and
-// without the default port 443. All host names of Docker Hub become docker.io. An IP address gets its shortest
-// form, and the port loses leading zeros, which connections ignore.
+// credentials and requests may spell a registry differently, and are compared by this name. The name is in lower
+// case and without the default port 443. All hosts of Docker Hub become docker.io. An IP address gets its shortest
+// form. The port loses leading zeros, because connections ignore them.
 func CanonicalRegistry(hostport string) string {
 	host, port := splitPort(strings.ToLower(hostport))
 	host, port = canonicalAddress(host), strings.TrimLeft(port, "0")
@@ -138,8 +138,8 @@ func CanonicalRegistry(hostport string) string {
 	return host + ":" + port
 }
 
-// splitPort splits host:port. If the host would contain a colon, splitPort returns the whole text as the host,
-// because the text is then an IPv6 address without a port, or invalid.
+// splitPort splits host:port. If the host would contain a colon, splitPort returns the whole text as the host. The
+// text is then an IPv6 address without a port, or invalid.
 func splitPort(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {
@@ -151,7 +151,7 @@ func splitPort(hostport string) (host, port string) {
 	return host, hostport[i+1:]
 }
 
-// canonicalAddress returns the shortest form of an IP address. It returns other hosts unchanged.
+// canonicalAddress returns the shortest form of an IP address, and all other hosts unchanged.
 func canonicalAddress(host string) string {
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// entryBytes is the memory of an entry in addition to its key and value, in bytes. It covers the list element, the
-// struct, and a share of the map.
+// entryBytes is the additional memory of an entry, in bytes. It covers the list element, the struct, and a share of
+// the map.
 const entryBytes = 344
 
 // Cache stores values up to a limit of bytes. It evicts the least recently used values first. It is not safe for
@@ -26,8 +26,8 @@ type entry[V any] struct {
 	bytes int64
 }
 
-// New returns an empty cache for at most maxBytes. The function sizeOf returns the memory that a key and its value
-// need, in bytes.
+// New returns an empty cache for at most maxBytes. The function sizeOf returns the size of a key and its value in
+// memory, in bytes.
 func New[K comparable, V any](maxBytes int64, sizeOf func(K, V) int64) *Cache[K, V] {
 	l := &Cache[K, V]{max: maxBytes, sizeOf: sizeOf}
 	evicted := func(_ K, e entry[V]) { l.bytes -= e.bytes }
@@ -35,7 +35,7 @@ func New[K comparable, V any](maxBytes int64, sizeOf func(K, V) int64) *Cache[K,
 	return l
 }
 
-// Get returns the value of a key, and records its use.
+// Get returns the value of a key, and makes the key the most recently used.
 func (l *Cache[K, V]) Get(key K) (V, bool) {
 	s, ok := l.entries.Get(key)
 	return s.value, ok
@@ -60,8 +60,8 @@ func (l *Cache[K, V]) Put(key K, value V) {
 	}
 }
 
-// Keys returns the keys, the least recently used first.
+// Keys returns the keys, from the least to the most recently used.
 func (l *Cache[K, V]) Keys() []K { return l.entries.Keys() }
 
-// Bytes returns the memory that all entries use, as counted by the function sizeOf of New.
+// Bytes returns the memory that all entries use, according to sizeOf and entryBytes.
 func (l *Cache[K, V]) Bytes() int64 { return l.bytes }

@@ -42,7 +42,7 @@ func ParseID(text string) (ID, error) {
 	return ID{domain: domain, path: "/" + path}, nil
 }
 
-// String returns the ID as a URI. It is empty for the zero ID.
+// String returns the ID as a URI, or an empty string for the zero ID.
 func (i ID) String() string {
 	if i.domain == "" {
 		return ""
@@ -57,7 +57,7 @@ func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, P
 // for spiffe://function-runner/gateway. The path must be valid.
 func (i ID) Sibling(path string) ID { return ID{domain: i.domain, path: "/" + path} }
 
-// IDOf returns the SPIFFE ID of a certificate, which must be its only URI according to the SPIFFE specification.
+// IDOf returns the SPIFFE ID of a certificate. According to the SPIFFE specification, it must be the only URI.
 func IDOf(cert *x509.Certificate) (ID, error) {
 	if len(cert.URIs) != 1 {
 		return ID{}, fmt.Errorf("the certificate has %d URIs, want one, a SPIFFE ID", len(cert.URIs))

@@ -20,7 +20,7 @@ const (
 	AuthoritiesFile = "ca.crt"
 )
 
-// material contains the certificate, the key and the authorities that were read from a directory. It is immutable.
+// material contains the certificate, the key and the authorities from a directory. It is immutable.
 type material struct {
 	certificate tls.Certificate
 	id          ID
@@ -28,11 +28,11 @@ type material struct {
 	// bundle contains the authorities as PEM.
 	bundle   string
 	expiries []expiry
-	// content is the concatenated text of all files, by which changed files are detected.
+	// content is the concatenated text of all files, to detect changes.
 	content string
 }
 
-// expiry describes when the certificate of this program, or the issuer's certificate, expires.
+// expiry is the end of a certificate's validity. The certificate is this program's or its issuer's.
 type expiry struct {
 	// what is "certificate" or "issuer".
 	what string
@@ -46,7 +46,7 @@ func newExpiry(what string, begin, end time.Time) expiry {
 	return expiry{what: what, at: end, warn: end.Add(-min(expiryWarning, end.Sub(begin)/4))}
 }
 
-// expiryWarning is the time between the first report of an expiry and the expiry. It is shorter for certificates
+// expiryWarning is the time between the first warning of an expiry and the expiry. It is shorter for certificates
 // that are valid for less than four hours.
 const expiryWarning = time.Hour
 
@@ -88,7 +88,7 @@ func parseFiles(content map[string][]byte, now time.Time) (*material, error) {
 	return m, nil
 }
 
-// addAuthorities parses the PEM text of ca.crt and adds all its certificates to the trusted authorities.
+// addAuthorities adds all certificates in content, the PEM text of ca.crt, to the trusted authorities.
 func (m *material) addAuthorities(content []byte) error {
 	count := 0
 	for {
@@ -109,8 +109,8 @@ func (m *material) addAuthorities(content []byte) error {
 	return nil
 }
 
-// findExpiries sets the expiries of the certificate and of its issuer. It uses the issuer that expires last,
-// because ca.crt contains the old and the new issuer while an issuer is being replaced.
+// findExpiries sets the expiries of the certificate and of its issuer. If several issuers are trusted, as during
+// the replacement of an issuer, it uses the issuer that expires last.
 func (m *material) findExpiries(now time.Time) error {
 	leaf := m.certificate.Leaf
 	chains, err := leaf.Verify(x509.VerifyOptions{
@@ -137,7 +137,7 @@ func (m *material) findExpiries(now time.Time) error {
 }
 
 // intermediates returns a pool of the intermediate certificates in a chain. It skips certificates that cannot be
-// parsed: a chain that needs such a certificate fails the verification.
+// parsed, because a chain that needs such a certificate fails the verification later.
 func intermediates(chain [][]byte) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, der := range chain {

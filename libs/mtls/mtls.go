@@ -21,10 +21,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 )
 
-// IDsWanted describes a list of SPIFFE IDs and prefixes, for the error message about an invalid setting.
+// IDsWanted describes a list of SPIFFE IDs and prefixes in the error message about an invalid setting.
 const IDsWanted = "SPIFFE IDs, such as spiffe://function-runner/gateway, or their beginnings with /* at the end"
 
-// IDWanted describes a SPIFFE ID, for the error message about an invalid setting.
+// IDWanted describes a SPIFFE ID in the error message about an invalid setting.
 const IDWanted = "a SPIFFE ID, such as spiffe://function-runner/gateway"
 
 // Config configures TLS.
@@ -35,7 +35,7 @@ type Config struct {
 	Directory string `split_words:"true"`
 }
 
-// Identity is this program's certificate, with its private key and the authorities that it trusts. All of them are
+// Identity is this program's certificate, with its private key and the trusted authorities. All of them are
 // replaced when the certificate is renewed.
 type Identity struct {
 	directory string
@@ -43,16 +43,16 @@ type Identity struct {
 	// current is the certificate in use. It is nil while the program waits for its first certificate over the network.
 	current   atomic.Pointer[material]
 	available chan struct{}
-	// changed is called when the certificate or the authorities change (see OnChange). It may be nil.
+	// changed is the function that OnChange registered. It may be nil.
 	changed atomic.Pointer[func()]
-	// failure is the error of the latest certificate files. It is nil if these files are in use.
+	// failure is the error of the latest certificate files, or nil if these files are in use.
 	failure atomic.Pointer[error]
 	// told contains the expiries that Run has already logged, so that Run logs each expiry once. Only Run uses it.
 	told map[string]time.Time
 }
 
-// Open returns the identity with the certificate in cfg.Directory. It returns nil if no directory is configured.
-// Callers must keep [Identity.Run] running while they use the identity.
+// Open returns the identity with the certificate in cfg.Directory, or nil if no directory is configured. Callers
+// must keep [Identity.Run] running while they use the identity.
 func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	if cfg.Directory == "" {
 		return nil, nil
@@ -78,7 +78,7 @@ func (i *Identity) Available() <-chan struct{} {
 }
 
 // OnChange registers a function that is called when the certificate or the authorities change. If there is a
-// certificate, OnChange also calls the function immediately. It replaces a function that was registered before. The
+// certificate, OnChange also calls the function immediately. A second call replaces the registered function. The
 // function must not block.
 func (i *Identity) OnChange(changed func()) {
 	i.changed.Store(&changed)
@@ -87,7 +87,7 @@ func (i *Identity) OnChange(changed func()) {
 	}
 }
 
-// ID returns the SPIFFE ID in this program's certificate. It returns the zero ID while there is no certificate.
+// ID returns the SPIFFE ID in this program's certificate, or the zero ID while there is no certificate.
 func (i *Identity) ID() ID {
 	if current := i.current.Load(); current != nil {
 		return current.id
@@ -95,7 +95,7 @@ func (i *Identity) ID() ID {
 	return ID{}
 }
 
-// Authorities returns the trusted authorities as PEM. It returns an empty string while there is no certificate.
+// Authorities returns the trusted authorities as PEM, or an empty string while there is no certificate.
 func (i *Identity) Authorities() string {
 	if current := i.current.Load(); current != nil {
 		return current.bundle
@@ -124,11 +124,11 @@ func (i *Identity) ownCertificate() (*tls.Certificate, error) {
 	return &current.certificate, nil
 }
 
-// warnInterval is the interval at which Run checks whether a certificate expires soon.
+// warnInterval is the interval between checks for a certificate that expires soon.
 const warnInterval = time.Second
 
-// Run reloads the certificate when its files change, and logs an error before the certificate expires, until ctx is
-// done. If the new files are invalid, the current certificate stays in use.
+// Run reloads the certificate when its files change, and logs an error before the certificate expires. It returns
+// when ctx is done. If the new files are invalid, the current certificate stays in use.
 func (i *Identity) Run(ctx context.Context) error {
 	if i.directory == "" {
 		i.warnOfExpiries(ctx)
@@ -203,8 +203,8 @@ func (i *Identity) expiries() []expiry {
 	return nil
 }
 
-// Details returns the problems of the certificate, for health checks. A problem is a certificate that expires soon,
-// or the error of new files that are not used.
+// Details returns the certificate's problems for health checks. A problem is a certificate that expires soon, or an
+// error of new certificate files.
 func (i *Identity) Details() []string {
 	if i == nil {
 		return nil
@@ -246,9 +246,9 @@ func (i *Identity) registerMetrics(meter metric.Meter) error {
 	return nil
 }
 
-// Hold returns an identity that has no certificate yet, for programs that receive their certificate over the
-// network instead of from files. Callers must set the certificate by [Identity.Replace], and must keep
-// [Identity.Run] running while they use the identity.
+// Hold returns an identity without a certificate, for programs that receive their certificate over the network
+// instead of from files. Callers must set the certificate by [Identity.Replace], and must keep [Identity.Run]
+// running while they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
 	return i, i.registerMetrics(meters.Meter("mtls"))

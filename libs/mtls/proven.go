@@ -23,8 +23,8 @@ import (
 )
 
 // Proof proves the identity of a server, such as a function pod, by a secret that the server shares with its
-// callers. The server creates a certificate that contains its SPIFFE ID, and an HMAC of ID and public key that only
-// a program with the secret can compute. No certificate authority has to issue or renew this certificate, and the
+// callers. The server creates a certificate with its SPIFFE ID, and with an HMAC of ID and public key. Only a
+// program with the secret can compute the HMAC. No authority needs to issue or renew the certificate, and the
 // private key never leaves the server's memory.
 type Proof struct {
 	id     ID
@@ -43,7 +43,7 @@ func NewProof(id, secret string) (Proof, error) {
 	return Proof{parsed, secret}, err
 }
 
-// hashOf returns the HMAC of the server's ID and the public key, with the secret as the HMAC's key.
+// hashOf returns the HMAC of the server's ID and public key, with the secret as the HMAC's key.
 func (p Proof) hashOf(publicKey []byte) string {
 	hash := hmac.New(sha256.New, []byte(p.secret))
 	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // writing to a hash never fails
@@ -72,7 +72,7 @@ func (p Proof) verifyServer(state tls.ConnectionState) error {
 
 // ClientOfProven returns the TLS configuration for connections to the server with the given ID. The server must
 // prove its ID by the secret (see [Proof]). ClientOfProven returns nil if the Identity is nil or id is empty,
-// because the connection then does not use TLS.
+// because such connections do not use TLS.
 func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if i == nil || id == "" {
 		return nil, nil
@@ -85,8 +85,8 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 }
 
 // Make returns the identity of a server that authenticates by proof instead of by an authority's certificate.
-// Authorities contains the authorities that issue the certificates of clients, as PEM. The identity never changes,
-// so that callers need not call Run.
+// Clients must have certificates from the authorities, which are given as PEM. The identity never changes, so that
+// callers need not call Run.
 func Make(proof Proof, authorities string, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	made := &material{id: proof.id, authorities: x509.NewCertPool()}
 	if err := made.addAuthorities([]byte(authorities)); err != nil {
@@ -101,8 +101,8 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// newCertificate returns a self-signed certificate with a new key. It is valid for ten years, longer than any
-// server runs, because it is never renewed.
+// newCertificate returns a self-signed certificate with a new key. The certificate is never renewed, and therefore
+// valid for ten years, longer than any server runs.
 func (p Proof) newCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -35,8 +35,8 @@ func (i *Identity) Server() *tls.Config {
 }
 
 // ClientOfSibling returns the TLS configuration for connections to another service of this installation. It accepts
-// only a server whose ID has this program's trust domain and the given path, such as "pod-manager". It returns nil if
-// the Identity is nil.
+// only servers in this program's trust domain with the given path, such as "pod-manager". It returns nil if the
+// Identity is nil.
 func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	if i == nil {
 		return nil
@@ -50,8 +50,8 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	})
 }
 
-// client returns the TLS configuration of a client that presents this program's certificate and checks the server
-// by the function verify.
+// client returns the TLS configuration of a client with this program's certificate. The function verify checks the
+// server.
 func (i *Identity) client(verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS13,

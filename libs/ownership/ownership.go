@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership assigns each function to a replica of the pod-manager, which manages the function's pods.
-// Replicas with the same list of replicas choose the same owner without communication.
+// Package ownership assigns each function to one replica of the pod-manager, which then manages the function's
+// pods. Replicas with the same list of replicas choose the same owner without communication.
 package ownership
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Owner returns the index of the replica that owns an image, or -1 if replicas is empty. The elements of replicas
-// are addresses, as host:port. Owner uses rendezvous hashing: when a replica starts or stops, only the images that
+// Owner returns the index of the replica that owns an image, or -1 if replicas is empty. Replicas are given by
+// their addresses, host:port. Owner uses rendezvous hashing. When a replica starts or stops, only the images that
 // this replica gains or loses change their owner.
 func Owner(replicas []string, image string) int {
 	function, owner := functionOf(image), -1
@@ -25,7 +25,7 @@ func Owner(replicas []string, image string) int {
 	return owner
 }
 
-// functionOf returns an image's name without the digest. The owner depends only on this part, because a caller that
+// functionOf returns an image's name without the digest. Owners are chosen by this name, because a caller that
 // sends tag and digest must use the same pods as a caller that sends only the tag.
 func functionOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package phase defines the names and descriptions of the phases of an evaluation, such as "pull" and "run". The
-// gateway, its status page and the command line tool fnctl use them.
+// Package phase names and describes the phases of an evaluation, such as "pull" and "run". The gateway, its status
+// page and the command line tool fnctl use this package.
 package phase
 
 import (
@@ -16,7 +16,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Names contains the names of all phases, in the order in which an evaluation passes through them.
+// Names contains the names of all phases, in the order of an evaluation.
 var Names = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
 
 var leases = [...]struct{ name, description string }{
@@ -30,7 +30,7 @@ var leases = [...]struct{ name, description string }{
 }
 
 // Name returns the name of a phase in which an evaluation waits for a pod, such as "pull". It returns an empty
-// string for a phase that only later versions of the pod-manager have.
+// string for phases that this version does not know.
 func Name(p podmanagerv1.Phase) string {
 	if p < 0 || int(p) >= len(leases) {
 		return ""
@@ -38,8 +38,8 @@ func Name(p podmanagerv1.Phase) string {
 	return leases[p].name
 }
 
-// Describe returns a description for users of the phase with the given name, such as "pulling images". It returns
-// an empty string for names that are not phases of the wait for a pod.
+// Describe returns a phase's description for users, such as "pulling images". It returns an empty string for names
+// that are not phases of the wait for a pod.
 func Describe(name string) string {
 	for _, p := range leases {
 		if p.name == name {
@@ -49,7 +49,7 @@ func Describe(name string) string {
 	return ""
 }
 
-// Counts returns the number of evaluations per phase, such as "3 run". It omits phases without evaluations.
+// Counts formats the number of evaluations per phase, such as "3 run". It omits phases without evaluations.
 func Counts(counts map[string]int32) []string {
 	var texts []string
 	for _, name := range Names {
@@ -74,8 +74,8 @@ func Took(d time.Duration) string {
 	}
 }
 
-// ShortNames returns a function that shortens an image's name to its last path element, for display. A name stays
-// unchanged if two images in the arguments have the same last path element.
+// ShortNames returns a function that shortens an image's name to its last path element, for display. It does not
+// shorten the names of images with the same last path element.
 func ShortNames(
 	status *gatewayv1.GetStatusResponse, pools []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
 ) func(string) string {
@@ -104,11 +104,11 @@ func ShortNames(
 	}
 }
 
-// Image returns the name of an evaluation's function for display: the canonical name of the image, or the name in
-// the request if the image was not resolved yet.
+// Image returns the name of an evaluation's image for display. This is the canonical name, or the name in the
+// request if the image was not resolved yet.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
 
-// Short formats a duration with its one or two largest units, such as "3m5s". Negative durations become "0s".
+// Short formats a duration in its one or two largest units, such as "3m5s". Negative durations become "0s".
 func Short(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)
 	switch {
@@ -125,19 +125,19 @@ func Short(d time.Duration) string {
 	}
 }
 
-// Failures is a line of the status page about failed evaluations with the same image, code and reason.
+// Failures is a group of failed evaluations with the same image, code and reason, as a line of the status page.
 type Failures struct {
 	// Last is the newest evaluation of the group.
 	Last  *gatewayv1.Evaluation
 	Count int
 }
 
-// System is the fault of an evaluation that failed because of the function runner or the cluster, and not because
-// of the function or its caller.
+// System is the fault of an evaluation that fails because of the function runner or the cluster. The function and
+// its caller are not at fault.
 const System = "system"
 
 // GroupFailures groups failed evaluations with the same image, code and reason. The evaluations must be sorted,
-// with the newest first. Groups of system failures come first, and the order is kept otherwise.
+// with the newest first. Groups of system failures come first, and then the groups with the newest evaluations.
 func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	type key struct{ image, code, reason string }
 	byKey, groups := map[key]*Failures{}, []*Failures{}
@@ -159,8 +159,8 @@ func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	return groups
 }
 
-// Failed returns the number of a function's last evaluations that failed. It computes this number from rates,
-// because the status contains only rates.
+// Failed returns the number of a function's last evaluations that failed. It computes the number from rates,
+// because the status does not contain the number.
 func Failed(f *gatewayv1.GetStatusResponse_Function) int {
 	if f.GetRate() == 0 {
 		return 0
@@ -178,8 +178,8 @@ func Ready(pool *podmanagerv1.Pool) (ready int) {
 	return ready
 }
 
-// PoolProblems returns a sentence for users about the pools that cannot get a pod, with their number and the error
-// of the first. It returns nil if there is no such pool.
+// PoolProblems returns a sentence for users about the pools that cannot get a pod, with their number and an
+// example. It returns nil if there is no such pool.
 func PoolProblems(pools []*podmanagerv1.Pool) []string {
 	count, example := 0, ""
 	for _, pool := range pools {

@@ -15,25 +15,24 @@ import (
 )
 
 const (
-	// maxLastAge is the maximum age of a stored answer that is used while the image-resolver is unavailable.
+	// maxLastAge is the maximum age of a stored answer to use while the image-resolver is unavailable.
 	maxLastAge = time.Hour
-	// maxLastWait limits the wait for the image-resolver if a stored answer can be used instead. The wait may also not
-	// exceed half of the time until the caller's deadline.
+	// maxLastWait limits the wait for the image-resolver if there is a stored answer. The wait is also limited to half
+	// of the time until the caller's deadline.
 	maxLastWait = 3 * time.Second
-	// retryInterval is the interval at which an unavailable image-resolver is queried again.
+	// retryInterval is the interval between queries to an unavailable image-resolver.
 	retryInterval = 5 * time.Second
 )
 
-// lastAnswers stores the image-resolver's answers, and returns them while the image-resolver is unavailable.
-// Otherwise, each call queries the image-resolver. This costs about a millisecond, because the image-resolver has a
-// cache.
+// lastAnswers stores the image-resolver's answers for times when the image-resolver is unavailable. At other times,
+// each call queries the image-resolver. This costs about a millisecond, because the image-resolver has a cache.
 type lastAnswers[K comparable, V any] struct {
 	ask        func(ctx context.Context, key K) (V, error)
 	countStale func(context.Context)
 
 	mu      sync.Mutex
 	answers *lru.Cache[K, lastAnswer[V]]
-	// retryAt is the time from which an unavailable image-resolver may be queried again. It is zero while the
+	// retryAt is the earliest time of the next query to an unavailable image-resolver. It is zero while the
 	// image-resolver is available.
 	retryAt time.Time
 }
@@ -43,8 +42,8 @@ type lastAnswer[V any] struct {
 	at    time.Time
 }
 
-// newLastAnswers returns a lastAnswers without stored answers. The function ask queries the image-resolver, and its
-// errors must have classes of package fault. The counter stale counts the uses of stored answers, by kind.
+// newLastAnswers returns an empty lastAnswers. The function ask queries the image-resolver, and its errors must
+// have classes of package fault. The counter stale counts the uses of stored answers, by kind.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), sizeOf func(K, V) int64, stale metric.Int64Counter, kind string,
 ) *lastAnswers[K, V] {
@@ -85,7 +84,7 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	return last, nil
 }
 
-// known returns the stored answer for a key. It returns false if there is none, or if it is older than maxLastAge.
+// known returns the stored answer for a key. It returns false if there is none that is younger than maxLastAge.
 func (l *lastAnswers[K, V]) known(key K) (value V, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +93,7 @@ func (l *lastAnswers[K, V]) known(key K) (value V, ok bool) {
 }
 
 // claimQuery reports whether the caller should query the image-resolver. While the image-resolver is unavailable,
-// only a single caller per retryInterval queries it, so that the other callers get stored answers without a delay.
+// only one caller per retryInterval queries it. All other callers get stored answers without a delay.
 func (l *lastAnswers[K, V]) claimQuery() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +108,7 @@ func (l *lastAnswers[K, V]) claimQuery() bool {
 	return true
 }
 
-// query queries the image-resolver, and stores the answer for times when the image-resolver is unavailable.
+// query queries the image-resolver, and stores the answer for the next outage of the image-resolver.
 func (l *lastAnswers[K, V]) query(ctx context.Context, key K) (V, error) {
 	value, err := l.ask(ctx, key)
 	if err != nil {

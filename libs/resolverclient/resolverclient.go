@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolverclient contains a client of the image-resolver, the service that resolves image names by querying
-// registries. While the image-resolver is unavailable, the client returns the last answers.
+// Package resolverclient contains a client of the image-resolver, the service that resolves image names by queries
+// to registries. While the image-resolver is unavailable, the client returns the last answers.
 package resolverclient
 
 import (
@@ -67,8 +67,8 @@ func (c *Client) ListTags(
 	return c.tags.get(ctx, req.GetRepository())
 }
 
-// ResolveImage implements imageresolverv1connect.ImageResolverServiceClient. If the request contains a digest,
-// ResolveImage returns a stored answer without a query, because the image with a digest never changes.
+// ResolveImage implements imageresolverv1connect.ImageResolverServiceClient. It returns a stored answer without a
+// query if the request contains a digest, because the image with a digest never changes.
 func (c *Client) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

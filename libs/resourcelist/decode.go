@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decodeList returns the envelope of a ResourceList by decoding the whole list. It is slow, and used only for lists
-// that outlineList does not recognize.
+// decodeList decodes a whole ResourceList and returns its envelope. It is slow, and used only for lists that
+// outlineList does not recognize.
 func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	document, fields, err := decodeFields(ctx, data)
 	if err != nil {
@@ -90,8 +90,8 @@ func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	return &first, nil
 }
 
-// interruptible is a reader that fails when its context is canceled. It thereby stops a decode within some hundred
-// bytes, because the YAML library creates nodes while it reads.
+// interruptible is a reader that fails when its context is canceled. The YAML library creates nodes while it reads,
+// so that a decode stops within some hundred bytes.
 type interruptible struct {
 	ctx  context.Context //nolint:containedctx // io.Reader passes no context
 	from io.Reader
@@ -106,7 +106,7 @@ func (r *interruptible) Read(p []byte) (int, error) {
 }
 
 // lateMarker returns the number of the first line after line 1 that begins with the document marker "---", or 0 if
-// there is none. Such a line is valid YAML after comments or directives, but kyaml would split the list into two
+// there is none. YAML allows such a line after comments or directives, but kyaml would split the list into two
 // documents there.
 func lateMarker(data []byte) int {
 	at := bytes.Index(data, []byte("\n---"))

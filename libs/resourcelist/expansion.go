@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of YAML aliases, which may expand a small list to gigabytes. With its aliases expanded, a list may have
-// maxExpansion bytes, or maxExpansionFactor times its own size if that is more. Its maximum nesting, maxDepth,
+// Limits of YAML aliases, which may expand a small list to gigabytes. With expanded aliases, a list may have
+// maxExpansion bytes, or maxExpansionFactor times its own size if that is more. The maximum nesting, maxDepth,
 // equals the YAML library's limit for lists without aliases.
 const (
 	maxExpansion       = 16 << 20
@@ -23,8 +23,8 @@ type extent struct {
 	depth int // nesting of nodes
 }
 
-// measure computes the sizes of YAML nodes with expanded aliases. It does not expand them, but adds the size of an
-// alias's target, so that it visits each node only once.
+// measure computes the sizes of YAML nodes with expanded aliases. For an alias, it adds the size of the alias's
+// target, so that it visits each node only once.
 type measure struct {
 	anchored map[*yaml.Node]extent // extents of anchored nodes that were measured completely
 	limit    int                   // maximum number of bytes
@@ -63,8 +63,8 @@ func (m measure) measureNode(node *yaml.Node) (extent, error) {
 }
 
 // measureAlias returns the size and depth of an alias's target, which precedes the alias. It returns an error if
-// the alias is inside its own target, because the expansion would never end. The extent of such a target is not
-// known yet.
+// the alias is inside its own target, because the expansion would never end. The target's extent is then still
+// unknown.
 func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {
@@ -74,8 +74,8 @@ func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	return known, nil
 }
 
-// checkResults returns an error if a list's results are too many, too large or too deeply nested. Otherwise a small
-// list could cost much time and memory, because results are decoded to Go values.
+// checkResults returns an error if a list's results are too many, too large or too deeply nested. Results are
+// decoded to Go values, so that a small list could otherwise cost much time and memory.
 func (d document) checkResults(results *yaml.Node) error {
 	if n := len(results.Content); n > maxResults {
 		return fmt.Errorf("line %d: there are %d results, and may be up to %d: report fewer", results.Line, n, maxResults)
@@ -129,8 +129,8 @@ func checkKeys(mapping *yaml.Node) error {
 	return nil
 }
 
-// key identifies the key of a YAML mapping. Two keys are equal if the YAML library considers them equal. For the
-// library, all keys that are mappings are equal, and so are all keys that are sequences.
+// key identifies the key of a YAML mapping. Like the YAML library, it considers all keys that are mappings equal,
+// and all keys that are sequences.
 type key struct {
 	kind  yaml.Kind
 	value string

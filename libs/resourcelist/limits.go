@@ -12,7 +12,7 @@ import (
 )
 
 // Limits of lists that are decoded in full. A list of many short values needs much memory, because the YAML library
-// creates a node of about 200 bytes for each value. For each value, it also searches all %TAG directives.
+// creates a node of about 200 bytes for each value. For each value, the library also searches all %TAG directives.
 const (
 	anyValues = 1 << 18
 	// bytesPerValue is the minimum average of bytes per value in lists with more than anyValues values. It rejects
@@ -34,7 +34,7 @@ const (
 	maxResultExpansionFactor = 2
 )
 
-// checkLimits returns an error if decoding data could use too much memory or time. Otherwise, it returns the
+// checkLimits returns an error if a decode of data could need too much memory or time. Otherwise, it returns the
 // approximate number of values in data.
 func checkLimits(data []byte) (values int, err error) {
 	values = countValues(data)
@@ -82,8 +82,8 @@ func countTagDirectives(data []byte) int {
 	return n
 }
 
-// Limits of the memory of concurrent full decodes, in bytes. Decodes that need at most smallDecode have a limit of
-// their own, maxSmallDecoding, so that they never wait for large decodes.
+// Limits of the memory of concurrent full decodes, in bytes. Decodes that need at most smallDecode share
+// maxSmallDecoding, and all others share maxDecoding, so that small decodes never wait for large decodes.
 const (
 	maxDecoding      = 192 << 20
 	maxSmallDecoding = 64 << 20
@@ -132,7 +132,7 @@ func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err 
 }
 
 // acquireDecode waits until a full decode that needs cost bytes of memory may run. The caller must call release. A
-// decode of more than maxDecoding bytes runs while no other large decode runs. If ctx is canceled, acquireDecode
+// decode that needs more than maxDecoding runs while no other large decode runs. If ctx is canceled, acquireDecode
 // returns the error of ctx.
 func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), err error) {
 	if cost <= smallDecode {

@@ -18,7 +18,7 @@ var ErrNotUTF8 = errors.New("is not UTF-8")
 
 // Envelope contains the parts of a ResourceList that the function runner needs.
 type Envelope struct {
-	// Results contains the results of the list, in the list's order.
+	// Results contains the list's results, in the list's order.
 	Results []Result
 }
 
@@ -26,12 +26,12 @@ type Envelope struct {
 // problem and its line. The requirements are:
 //
 //   - data is a single YAML or JSON document in UTF-8. A second document is an error, even if it is empty, and so
-//     is a document marker (---) after the first line: kyaml would then read the list as an ordinary resource.
+//     is a document marker (---) after the first line. kyaml would then read the list as an ordinary resource.
 //   - The document is a mapping with the kind ResourceList. The apiVersion is ignored. No top-level key occurs
 //     twice.
 //   - functionConfig is a mapping, and items is a sequence. results is a sequence or, as old functions write it, a
 //     mapping whose key "items" contains the sequence. Each of these fields may be null or missing.
-//   - These fields and kind are not aliases: kyaml does not resolve such an alias and would read no items. Aliases
+//   - These fields and kind are not aliases, because kyaml would not resolve them and would read no items. Aliases
 //     inside the fields are allowed, unless they contain themselves or expand the list too much.
 //   - The number of values is limited in relation to the size, and there are at most 64 %TAG directives, because
 //     these numbers determine the cost of decoding.

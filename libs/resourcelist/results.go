@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// wireResult is a result in the YAML form that functions write.
+// wireResult is a result as functions write it in YAML.
 type wireResult struct {
 	Message     string            `yaml:"message"`
 	Severity    string            `yaml:"severity"`
@@ -23,7 +23,7 @@ type wireResult struct {
 	Tags        map[string]string `yaml:"tags"`
 }
 
-// wireField is the field of a result in the YAML form that functions write.
+// wireField is the field of a result as functions write it in YAML.
 type wireField struct {
 	Path          string `yaml:"path"`
 	CurrentValue  any    `yaml:"currentValue"`

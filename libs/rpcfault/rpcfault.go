@@ -27,8 +27,8 @@ type Detailer interface {
 	Detail() proto.Message
 }
 
-// maxMessageBytes is the maximum length of an RPC error message. The server sends the message in a header, in which
-// a byte may be encoded as three bytes, and proxies reject headers of more than about 60 KiB.
+// maxMessageBytes is the maximum length of an RPC error message. The server sends the message in a header, in the
+// worst case with three bytes for each byte. Proxies reject headers of more than about 60 KiB.
 const maxMessageBytes = 8 << 10
 
 // maxRetryAfter limits the delay in retry hints, because callers wait as long as a hint says.

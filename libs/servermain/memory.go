@@ -23,9 +23,8 @@ func limitMemory(root string) {
 	}
 }
 
-// An idle program returns unused memory to the operating system every returnInterval. It does so only if it
-// occupies worthReturning bytes more than at its start, because the required garbage collection lasts some
-// milliseconds.
+// An idle program returns unused memory to the operating system every returnInterval. It must occupy at least
+// worthReturning bytes more than at its start, because the required garbage collection lasts some milliseconds.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	// We link certificate authorities into our programs, because their images contain none. Programs verify the
-	// certificates of public registries and of telemetry collectors by them. Authorities of the operating system take
-	// precedence.
+	// We link certificate authorities into our programs, because their images contain none. Programs need them to
+	// verify the certificates of public registries and of telemetry collectors. Authorities of the operating system
+	// take precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"

@@ -24,15 +24,14 @@ func hideMemory() error {
 	return nil
 }
 
-// Slacken restarts a server with more timer slack, which lets all of its threads wake slightly late. It must be the
-// first statement of the main function. If the restart fails, or the program already has this slack, it continues
+// Slacken restarts a server with more timer slack, so that its threads may wake slightly late. It must be the first
+// statement of the main function. If the restart fails, or the program already has this slack, it continues
 // unchanged.
 //
-// While a program is busy, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds, and wakes
-// after 70 microseconds with Linux's default slack. For a server whose requests last milliseconds, this costs a
-// tenth of its processor time. The monitor may wake later, because its task is to preempt goroutines that run for
-// 10 ms. A thread can set only its own slack, which new threads inherit. Because the monitor thread already runs, a
-// restart is needed.
+// In a busy program, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds, and wakes after 70
+// microseconds with Linux's default slack. This costs a tenth of the processor time of a server whose requests last
+// milliseconds. The monitor may wake later, because its task is to preempt goroutines that run for 10 ms. A thread
+// can set only its own slack, and new threads inherit it. Because the monitor already runs, a restart is needed.
 func Slacken() {
 	runtime.LockOSThread() // the thread with slack must call execve
 	defer runtime.UnlockOSThread()

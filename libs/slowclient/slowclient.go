@@ -18,7 +18,7 @@ const (
 	pieceBytes = 256 << 10
 )
 
-// Meter measures whether a client is too slow in one direction of a connection. Only one goroutine may use it.
+// Meter detects a client that is too slow in one direction of a connection. Only one goroutine may use it.
 type Meter struct {
 	interrupt   func()
 	alarm       *time.Timer   // runs during a transfer; nil before the first transfer

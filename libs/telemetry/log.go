@@ -66,8 +66,8 @@ func formatAttr(_ []string, a slog.Attr) slog.Attr {
 // the log lines of evaluations.
 const LevelDetail = slog.LevelInfo - 2
 
-// level converts Porch's verbosity to a log level. Verbosity 2 is the default and logs information. Verbosity 4 and
-// above log debug lines.
+// level converts Porch's verbosity to a log level. The default verbosity is 2, which logs information. Verbosity 4
+// and above log debug lines.
 func level(verbosity int) slog.Level {
 	switch {
 	case verbosity <= 0:

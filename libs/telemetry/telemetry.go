@@ -69,7 +69,7 @@ type Telemetry struct {
 	shutdown []func(context.Context) error
 }
 
-// New sets up telemetry for the named program; logs are written to w. The caller must call [Telemetry.Shutdown].
+// New sets up telemetry for the named program, which logs to w. The caller must call [Telemetry.Shutdown].
 func New(ctx context.Context, name string, cfg Config, w io.Writer) (*Telemetry, error) {
 	res, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName(name),
@@ -141,7 +141,7 @@ func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Re
 	return buildInfo(provider)
 }
 
-// buildInfo adds a metric whose labels are the versions of the program and of Go.
+// buildInfo adds the metric fn.build.info, whose labels are the versions of the program and of Go.
 func buildInfo(provider metric.MeterProvider) error {
 	labels := metric.WithAttributes(
 		attribute.String("version", version.String()), attribute.String("goversion", runtime.Version()))
@@ -171,7 +171,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Component returns a component with the port that Prometheus scrapes. It has no port if MetricsAddress is "off".
+// Component returns the component that serves metrics to Prometheus. It is empty if MetricsAddress is "off".
 func (t *Telemetry) Component(cfg Config) serve.Component {
 	if cfg.MetricsAddress == off {
 		return serve.Component{}

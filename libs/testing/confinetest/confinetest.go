@@ -109,8 +109,8 @@ func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, 
 	}
 }
 
-// onThreadWithout calls the function start on a thread where the given system call seems not to exist. The call is
-// also missing in the processes that start creates. The thread exits afterwards.
+// onThreadWithout calls start on a thread where the given system call seems not to exist. Processes that start
+// creates also lack the system call. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {

@@ -64,7 +64,7 @@ func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason stri
 	checkText(t, message, "function evaluation timed out for "+fn.Image+": "+reason)
 }
 
-// testManyCallers tests 64 concurrent callers, which are more than the server can evaluate concurrently.
+// testManyCallers tests 64 concurrent callers, more than the server can evaluate at once.
 func testManyCallers(t *testing.T, target Target) {
 	fn := target.Serve(t, "sleep=20ms")
 	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, fn.Address))

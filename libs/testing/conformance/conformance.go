@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance contains tests for all implementations of Porch's FunctionEvaluator service: the wrapper
-// server, which runs inside function pods, the gateway with local binaries, and the gateway with function pods. The
+// Package conformance contains tests for all implementations of Porch's FunctionEvaluator service. These are the
+// wrapper server inside function pods, the gateway with local binaries, and the gateway with function pods. The
 // tests evaluate the functions of package testfn.
 package conformance
 
@@ -55,13 +55,13 @@ type Texts struct {
 	// Exit1Garbage is the message for a function that exits with code 1 and writes an invalid resource list.
 	Exit1Garbage string
 	// Signal is the message if a function kills itself by a signal. It is empty for a function that cannot kill
-	// itself, because it is the first process of a pid namespace. Containers and sandboxes with crun or runc are
-	// examples.
+	// itself, because it is the first process of a pid namespace. This is the case in containers and in sandboxes with
+	// crun or runc.
 	Signal string
 }
 
-// PodTexts returns the error messages of Porch's pod evaluator, with a prefix. Our sandboxes and function pods
-// return the same messages.
+// PodTexts returns the error messages of Porch's pod evaluator, which begin with prefix. Our sandboxes and function
+// pods return the same messages.
 func PodTexts(prefix string) Texts {
 	return Texts{
 		Prefix: prefix,
@@ -79,8 +79,8 @@ const MaxMessageBytes = 6 << 20
 // List is a small ResourceList, the input of most tests.
 const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// Run runs all tests against an implementation. After each test, it also checks that the function has left no
-// processes while the server still runs.
+// Run runs all tests against an implementation. Each test also checks that its function leaves no processes while
+// the server still runs.
 func Run(t *testing.T, target Target) {
 	target.Serve = leaveNothing(target.Serve)
 	t.Run("passes bytes through", func(t *testing.T) { testBytes(t, target) })

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Ports are chosen between first and last, below the range from which operating systems choose ports for clients
-// and for port 0. Otherwise another process could get the port before the program under test listens on it.
+// first and last limit the range of ports to choose from. Operating systems choose ports for clients and for port 0
+// from a higher range. In that range, another process could get a port before the program under test listens on it.
 const first, last = 12000, 20000
 
 // Choose returns a port where no server of this machine listens.

@@ -39,8 +39,8 @@ func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) 
 	return listener.Addr().String()
 }
 
-// Go runs a background task until the test ends or stop is called. stop also waits until the task has returned. The
-// test fails if the task returns an error.
+// Go runs a background task until the test ends or stop is called. stop waits until the task has returned. The test
+// fails if the task returns an error.
 func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -62,9 +62,9 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// writeProgram writes an executable file, and meanwhile blocks the start of processes by this program. Otherwise a
-// new process could inherit the file while it is open for writing. The kernel would then refuse to execute the file
-// ("text file busy").
+// writeProgram writes an executable file while no process of this program can start. Otherwise a new process could
+// inherit the file while it is open for writing. The kernel would then refuse to execute the file ("text file
+// busy").
 func writeProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -137,7 +137,7 @@ func AwaitRunning(t testing.TB, dir string, n int) {
 	}
 }
 
-// AssertNoneLeft waits until no binary in dir runs. After a timeout, it fails the test and kills the processes.
+// AssertNoneLeft waits until no program in dir runs. After a timeout, it fails the test and kills the processes.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
 	if pids := awaitCount(Running, dir, 0); len(pids) > 0 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package blockyaml recognizes YAML documents in the plain block style that Kubernetes tools write, and returns the
-// top-level entries of a document. It needs a single pass and builds no tree: in this style, each line begins a
-// mapping entry or a sequence item, or continues a scalar.
+// top-level entries of a document. It needs a single pass and builds no tree, because in this style each line
+// begins a mapping entry or a sequence item, or continues a scalar.
 //
 // If [Outline] accepts a document, go.yaml.in/yaml/v3 certainly decodes it to a mapping with exactly these entries.
-// If Outline rejects a document, only a full decode can tell whether the document is invalid or merely unusual
-// (anchors, tags, flow style over several lines, tabs in odd places, a second document).
+// If Outline rejects a document, only a full decode can distinguish invalid documents from unusual documents, for
+// example with anchors, tags, flow style over several lines, tabs in odd places, or a second document.
 package blockyaml
 
 // Type is the type of an entry's value.

@@ -29,8 +29,8 @@ func (s *scanner) proveEntry(at, colon int) bool {
 	return s.proveValue(at)
 }
 
-// proveNode reads a value that begins at data[at]. The value may be a mapping or a sequence, whose first line is
-// the current line. It returns false if the value may be invalid.
+// proveNode reads the value at data[at], or the first line of the value if it is a mapping or a sequence. It
+// returns false if the value may be invalid.
 func (s *scanner) proveNode(at int) bool {
 	column := at - s.line.start
 	if s.isDash(at) {
@@ -88,8 +88,8 @@ func (s *scanner) setType(typ Type) {
 	}
 }
 
-// setScalar stores that the current value is a scalar with the given text. The text is nil if the scalar contains
-// escape sequences or spans several lines.
+// setScalar stores the text of the current value, which is a scalar. The text is nil if the scalar contains escape
+// sequences or spans several lines.
 func (s *scanner) setScalar(text []byte) {
 	s.setType(Scalar)
 	if s.depth == 0 {

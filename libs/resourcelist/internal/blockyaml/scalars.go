@@ -7,7 +7,7 @@ import "bytes"
 // maxKey is the maximum length of a key in bytes. YAML requires the colon within 1024 characters.
 const maxKey = 1024
 
-// findColon returns the offset of the colon after the key at data[at], and false if there is no valid key.
+// findColon returns the offset of the colon after the key at data[at], or false if there is no valid key.
 func (s *scanner) findColon(at int) (int, bool) {
 	limit := min(s.line.end, at+maxKey)
 	if c := s.data[at]; c == '"' || c == '\'' {
@@ -48,7 +48,7 @@ func (s *scanner) provePlain(at int) bool {
 	return ok
 }
 
-// proveContinuation reads a further line of a plain scalar. The line's text begins at data[at].
+// proveContinuation reads a further line of a plain scalar. The text of the line begins at data[at].
 func (s *scanner) proveContinuation(at int) bool {
 	_, ok := s.plainText(at)
 	s.setScalar(nil)
@@ -181,8 +181,8 @@ func hexEscapeSize(b []byte, digits int) int {
 	return 2 + digits
 }
 
-// blockScalar reads a literal or folded scalar with all its lines. The scalar's indicator, "|" or ">", is data[at].
-// It returns false if the scalar may be invalid.
+// blockScalar reads all lines of a literal or folded scalar. The scalar's indicator, "|" or ">", is data[at]. It
+// returns false if the scalar may be invalid.
 func (s *scanner) blockScalar(at int) bool {
 	given, ok := s.blockHeader(at)
 	if !ok {
@@ -206,8 +206,8 @@ func (s *scanner) blockScalar(at int) bool {
 	return true
 }
 
-// blockHeader reads the first line of a block scalar, whose indicator is data[at]. It returns the indentation that
-// this line specifies, as in "|2", or 0 if it specifies none. It returns false if the line may be invalid.
+// blockHeader reads the first line of a block scalar, whose indicator is data[at]. It returns the indentation in
+// this line, such as 2 for "|2", or 0 if there is none. It returns false if the line may be invalid.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {
