@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image-resolver runs the service image-resolver, which resolves image references to digests and to the
-// commands of their containers.
+// Command image-resolver is a gRPC service that looks up the digest and the command of container images.
 package main
 
 import (

@@ -91,8 +91,7 @@ func writeLayer(path string, files []File) error {
 	return errors.Join(archiveFiles(out, files), out.Close())
 }
 
-// Key returns the key of a layer with the files in a Builder's cache. It is a hash of their paths, modes and
-// contents.
+// Key returns the cache key of a layer, a hash of the paths, modes and contents of its files.
 func Key(files []File) (string, error) {
 	sum := sha256.New()
 	for _, file := range files {

@@ -33,8 +33,8 @@ func NodeJS(source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// listDirectory returns all files and symbolic links in the directory dir of root, including its subdirectories.
-// Their paths in the image are relative to root. The result is empty if the directory does not exist.
+// listDirectory returns all files and symbolic links below the directory dir of root, with paths relative to root.
+// The result is empty if the directory does not exist.
 func listDirectory(root, dir string) (files []File, err error) {
 	err = filepath.WalkDir(filepath.Join(root, dir), func(source string, entry fs.DirEntry, err error) error {
 		switch {

@@ -16,9 +16,9 @@ import (
 // libraryDirs are patterns of the directories where Debian installs shared libraries.
 var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
-// Program returns the files that an image needs to run an executable of this machine. They are the executable, its
-// shared libraries and its ELF interpreter (the dynamic linker). The executable is copied from source to path.
-// Libraries are searched in the directories unpacked, with unpacked Debian packages, and then on this machine.
+// Program returns an executable of this machine and the files that it needs in an image, which are its shared
+// libraries and the dynamic linker. The executable is copied from source to path. Libraries are searched first in
+// unpacked, which lists directories with unpacked Debian packages, and then on this machine.
 func Program(path, source string, unpacked ...string) ([]File, error) {
 	libraries, err := sharedLibraries(source, append(slices.Clone(unpacked), "/"))
 	if err != nil {
@@ -74,7 +74,7 @@ func importedFiles(path string, roots []string) (map[string]string, error) {
 	return found, nil
 }
 
-// importedLibraries returns the libraries that an ELF file is directly linked with.
+// importedLibraries returns the shared libraries with which an ELF file is directly linked.
 func importedLibraries(file *elf.File, roots []string) (map[string]string, error) {
 	names, err := file.ImportedLibraries()
 	if err != nil {

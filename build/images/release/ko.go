@@ -37,7 +37,7 @@ func GoRunKo(dir string, args ...string) []string {
 	return append([]string{"env", "--chdir=" + dir, "go", "run", "github.com/google/ko@" + KoVersion}, args...)
 }
 
-// Target is the repository, base image, tags and labels of an image that ko builds.
+// Target describes an image that ko builds, with its repository, base image, tags and labels.
 type Target struct {
 	Repository, Base string
 	Tags             []string

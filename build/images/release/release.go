@@ -35,8 +35,8 @@ const DataDir = "/var/run/ko"
 func Programs() []Program {
 	return []Program{
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
-			// Some function pods copy the program into a volume with an init container, which calls cp. The program contains
-			// an implementation of cp. Other pods mount the image.
+			// An init container of some function pods calls cp to copy the program into a volume. Therefore, the
+			// program contains an implementation of cp. Other pods mount the image.
 			"/bin/cp": "/ko-app/wrapper-server",
 			// The pod templates of different Porch versions copy the program from different directories.
 			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",

@@ -30,11 +30,11 @@ type Local struct {
 	pending map[string][]imagestore.Name // names of images that are not in the store yet, by digest
 }
 
-// maxPending is the maximum number of digests of images that are not stored yet, and of names for each digest.
+// maxPending limits the images whose names wait in memory until the image is stored, and the names of each image.
 const maxPending = 1000
 
-// OpenLocal opens a store of images on disk, like [OpenStore]. If r is nil, the store is offline. It then resolves
-// image names to the digests to which they were last resolved. The prefix is prepended to names without a slash.
+// OpenLocal opens a store of images on disk, like [OpenStore]. If r is nil, the store is offline, and uses the
+// digests to which image names were last resolved. The prefix is prepended to names without a slash.
 func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
 	l := &Local{resolver: r, log: log, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
 	var err error
@@ -190,7 +190,7 @@ func (l *Local) missingImage(image string) error {
 }
 
 // Pull pulls an image into the store and returns its resolved name. If the constraint is not empty, Pull chooses a
-// tag that satisfies it. Pull calls the function phase with texts about its progress.
+// tag that satisfies it. During the pull, it calls phase with texts about its progress.
 func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(string)) (reference string, err error) {
 	resolved, err := l.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: constraint})
 	if err != nil {

@@ -282,8 +282,8 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	close(f.done)
 }
 
-// explainError adds the causes of a failed fetch to its error. They are the error that the fetch last recorded by
-// [Progress], and the reason of its cancellation.
+// explainError adds the reason to the error of a fetch, such as a timeout, the end of the program, or the error
+// that the fetch last recorded by [Progress].
 func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -298,8 +298,8 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	return err
 }
 
-// awaitFetch waits for the fetch f until shortly before the deadline of ctx. It returns the stale entry, if any,
-// when the fetch takes longer than StaleWait or until the deadline, or when the source is unavailable.
+// awaitFetch waits for a fetch until shortly before the deadline of ctx. It returns the stale entry instead, if
+// any, when the fetch is slower than StaleWait or the deadline, or when the source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
@@ -388,8 +388,8 @@ func Progress(ctx context.Context, err error) {
 	}
 }
 
-// timeoutError returns the error for a caller that waited for the fetch f until its own context was done. The
-// parameter err is the error of this context.
+// timeoutError returns the error for a caller that waited for the fetch until its context was done with the error
+// err. After a deadline, it returns the last error from [Progress] instead.
 func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// outageMemory is the time after a permitted retry for which a source is still assumed to be unavailable. Callers
-	// then get stale entries at once instead of waiting for a source that hangs.
+	// outageMemory is the time for which a source is assumed to be still unavailable after a retry is permitted.
+	// Callers then get stale entries at once instead of waiting for a source that hangs.
 	outageMemory = time.Minute
-	// maxRetryAfter limits the retry hint of a source for entries that never expire. For other entries, the limit is
-	// the TTL.
+	// maxRetryAfter limits the time for which a source can forbid retries, for entries that never expire. For other
+	// entries, the limit is the TTL.
 	maxRetryAfter = 5 * time.Minute
 	// failureBytes is the assumed memory of a cached failure without the text of its error, in bytes.
 	failureBytes = 512
@@ -25,8 +25,8 @@ type Lifetime struct {
 	// TTL is the age up to which an entry is returned without waiting for the source. An entry older than half of the
 	// TTL is refreshed in the background when it is used. Zero means that the entry never expires.
 	TTL time.Duration
-	// Stale is the age up to which an expired entry is returned during an outage of the source. It is also returned if
-	// the source is slower than Config.StaleWait.
+	// Stale is the maximum age of an expired entry that callers receive during an outage of the source, or when the
+	// source is slower than Config.StaleWait.
 	Stale time.Duration
 	// Failure is the lifetime of a cached failure. Until it expires, callers get the same error without a new fetch.
 	Failure time.Duration
@@ -46,7 +46,7 @@ type entry[V any] struct {
 	generation int
 }
 
-// state determines the use of an entry at a given time.
+// state is the action of [Cache.Get] for an entry, for example to return or to refresh it.
 type state int
 
 const (
@@ -60,8 +60,8 @@ const (
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// We assume that an outage continues for a while after retryAt. Otherwise, callers would wait again and again for
-	// a source that hangs. A stale value is not used once the source has rejected the key.
+	// We assume that an outage continues for a while after retryAt. Otherwise, callers would wait again and again
+	// for a source that hangs. A rejection of the key is no outage, and ends the use of a stale value.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):
@@ -80,8 +80,8 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	}
 }
 
-// isOutage reports whether a failure is caused by the source instead of the key. The source then is unreachable,
-// limits its requests, or had too little time.
+// isOutage reports whether a failure is caused by the source instead of the key. For example, the source is
+// unreachable, limits its requests, or did not answer in time.
 func isOutage(err error) bool {
 	switch fault.Of(err) {
 	case fault.Unavailable, fault.Exhausted, fault.DeadlineExceeded, fault.Canceled:
@@ -106,8 +106,8 @@ func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	e.retryAt = now.Add(hold)
 }
 
-// inUse reports whether the cache should refresh the entry in the background. Its last use must be less than
-// keepFor ago, its value must expire, and the source must not have rejected the key.
+// inUse reports whether the cache should refresh the entry in the background. This requires a value that can
+// expire, a use less than keepFor ago, and a source that has not rejected the key.
 func (e *entry[V]) inUse(life Lifetime, keepFor time.Duration, now time.Time) bool {
 	return life.TTL > 0 && e.known && (e.failure == nil || isOutage(e.failure)) && now.Sub(e.usedAt) < keepFor
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials finds the credentials for image registries as docker does. They are in docker configuration
-// files, or come from the credential helpers that these files name.
+// Package credentials finds the credentials for image registries as docker does. It reads docker configuration
+// files and runs the credential helpers that these files name.
 package credentials
 
 import (
@@ -65,7 +65,7 @@ type file struct {
 	config  *dockerConfig
 }
 
-// New reads the docker configuration files. Missing files are ignored, but a file with another format is an error.
+// New reads the docker configuration files. Missing files are ignored, but an invalid file is an error.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, helpers: newHelpers()}
 	for _, path := range cfg.Files {
@@ -151,7 +151,7 @@ func (s *Store) askFile(
 	return answer.Value, answer.Source != cache.Miss, nil
 }
 
-// Run watches the configuration files until ctx is done. It reads a file again when the file changes.
+// Run reads the configuration files again when they change, until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, f := range s.files {

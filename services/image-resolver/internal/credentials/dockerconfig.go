@@ -86,8 +86,8 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns the credential helper for a repository, and the server name in its query. The result
-// inline contains the credentials in the file itself, for use if the helper has none. Any result may be empty.
+// findCredentials returns the credential helper for a repository, and the server name to pass to it. The result
+// inline contains credentials from the file itself, for use if the helper has none. Any result may be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)
 	for _, key := range candidates {

@@ -29,11 +29,11 @@ import (
 const (
 	// helperTimeout bounds the duration of a run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace bounds the time to read the output of a killed helper, which its children may keep open.
+	// helperGrace is the time to wait for the output of a killed helper, because child processes may keep it open.
 	helperGrace = time.Second
 	// tokenUser is the user name in a helper's answer if the secret is an identity token instead of a password.
 	tokenUser = "<token>"
-	// maxOutput and maxStderr bound the output that we read from a helper, in bytes. Normal answers are a few tokens.
+	// maxOutput and maxStderr limit the bytes that we read from a helper's output. Normal answers are a few tokens.
 	maxOutput = 1 << 20
 	maxStderr = 8 << 10
 	// maxQuoted is the maximum length of a helper's standard error in an error message, in bytes.
@@ -73,8 +73,8 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	return types.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
 }
 
-// runProgram runs a credential helper in the process group of this program. All other process groups would be
-// killed by function-runner as leftovers of functions.
+// runProgram runs a credential helper in this program's process group, because function-runner kills all other
+// process groups as leftovers of functions.
 func runProgram(ctx context.Context, program, server string) (stdout, stderr string, err error) {
 	answer, log := boundedBuffer{limit: maxOutput, err: errTooMuch}, boundedBuffer{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, program, "get")
@@ -153,7 +153,7 @@ func adviceOnHelper(err error) string {
 	return ""
 }
 
-// answerWord matches the words in a helper's answer that quoteStderr hides. They have at least four characters.
+// answerWord matches words of at least four characters in a helper's answer. They may be parts of a secret.
 var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}

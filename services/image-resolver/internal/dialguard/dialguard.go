@@ -50,8 +50,8 @@ func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restrictionKey{}, nil)
 }
 
-// Check returns an [Error] if the [Restriction] in ctx forbids connections to the address. The address has the form
-// IP:port. Callers must pass the address to which they connect, after DNS resolution.
+// Check returns an [Error] if the [Restriction] in ctx forbids connections to address, in the form IP:port. Callers
+// must resolve the host name first, and connect to the same address.
 func Check(ctx context.Context, address string) error {
 	r, ok := ctx.Value(restrictionKey{}).(Restriction)
 	if !ok {
@@ -68,8 +68,8 @@ func Check(ctx context.Context, address string) error {
 	return nil
 }
 
-// local contains the prefixes of addresses that count as local. It includes addresses of cloud metadata services
-// that are not link-local addresses.
+// local contains the networks of local addresses. It includes the addresses of cloud metadata services outside of
+// the link-local networks.
 var local = parsePrefixes(
 	"0.0.0.0/8",          // "this" network
 	"127.0.0.0/8",        // loopback

@@ -41,7 +41,7 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join waits for the pull of an image, and starts the pull if none is running. It calls phase after each progress.
+// join waits for the pull of an image, and starts it if none is running. It calls phase with progress texts.
 func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {

@@ -79,8 +79,8 @@ type Store struct {
 	whenFull atomic.Pointer[func()]
 }
 
-// WhenFull registers the function free, which must release images that the caller only keeps open for later use.
-// The store calls free before it rejects a new image because all images in the store are in use.
+// WhenFull registers a function that the store calls before it rejects a new image for lack of space. The function
+// must release images that the caller only keeps open for later use.
 func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
 // Open opens a store. It also removes temporary files that killed processes have left in the store.

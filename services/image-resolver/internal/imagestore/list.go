@@ -62,8 +62,8 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit returns an error if a new image of the given minimum size cannot fit next to the images in use. The check
-// before the download prevents a download in vain.
+// mayFit returns an error if a new image of at least the given size cannot fit next to the images in use. It is
+// called before a download, so that nothing is downloaded in vain.
 func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		images, err := s.List()
@@ -82,8 +82,8 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing calls the function fits. If the result is false, the function from [Store.WhenFull] releases
-// images that are only kept open for later use, and tryAfterFreeing calls fits again.
+// tryAfterFreeing calls the function fits. If it returns false, the function from [Store.WhenFull] closes images
+// that are only kept for later use, and fits is called again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -118,7 +118,7 @@ func bytesOf(images []Record) (total int64) {
 }
 
 // describeSize formats the number n of downloaded bytes for an error message. If n exceeds the expected size, the
-// text is "more than" this size, because a download stops at the first excess byte.
+// text is "more than" this size, because the download stopped at the first excess byte.
 func describeSize(n, expected int64) string {
 	if n > expected {
 		return "more than " + strconv.FormatInt(expected, 10)

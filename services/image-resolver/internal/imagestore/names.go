@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Name is an image name, its digest when it was last resolved, and the command of the image's containers. With a
+// Name is an image name with the digest to which it was last resolved, and with the command of the image. With a
 // stored Name, the image can be used without its registry.
 type Name struct {
 	Repository string `json:"repository"`
@@ -37,8 +37,8 @@ type Name struct {
 const (
 	// maxNames is the maximum number of names in a store. If there are more, the oldest names are removed.
 	maxNames = 500
-	// maxNameBytes is the maximum size of a stored name with the image's command and environment, in bytes. The image
-	// determines their length, so it must be limited.
+	// maxNameBytes is the maximum size of a stored name with the image's command and environment, in bytes. A limit
+	// is necessary, because the author of the image chooses both.
 	maxNameBytes = 128 << 10
 )
 

@@ -45,8 +45,8 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
-// pullSlots limits the number of concurrent pulls. The store counts the disk space of an image only after its pull.
-// The limit for each registry is lower, so that a single slow registry cannot block all pulls.
+// pullSlots limits the number of concurrent pulls, because the store counts the disk space of an image only after
+// its pull. The limit for each registry is lower, so that a single slow registry cannot block all pulls.
 type pullSlots struct {
 	all *semaphore.Weighted
 
@@ -194,8 +194,8 @@ func (p *pull) makeImage(ctx context.Context) error {
 	return p.writeRecord(tree)
 }
 
-// unpackLayers downloads and unpacks the layers sequentially to save disk space. The disk contains at most a single
-// compressed layer in addition to the unpacked files.
+// unpackLayers downloads and unpacks the layers sequentially, so that the disk contains at most a single compressed
+// layer in addition to the unpacked files.
 func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
 	root, err := p.stage.makeRoot(path.Join(p.digest[len("sha256:"):], rootfs))
 	if err != nil {
@@ -228,11 +228,11 @@ func missingHosts(hosts string) string {
 	return "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
 }
 
-// unprivileged is the ID of the user in a sandbox if the image's user is root or not a number.
+// unprivileged is the user ID in sandboxes for images whose own user is root or a name.
 const unprivileged = 65532
 
-// missingUsers returns a function that adds root and the image's user to /etc/passwd, where programs look up their
-// own user. If the image's user is root or a name, it adds the user 65532 instead.
+// missingUsers returns a function that adds root and the image's user to /etc/passwd, because programs look up
+// their own user there. If the image's user is root or a name, it adds the user 65532 instead.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)
@@ -271,8 +271,8 @@ func (p *pull) reportProgress(bytes int64) {
 		p.done, len(p.manifest.Layers), (p.bytes+bytes)>>20, p.manifest.LayerBytes>>20))
 }
 
-// writeRecord writes the record of the image and flushes the whole image to the disk. Images in the store must be
-// complete even after a crash of the machine.
+// writeRecord writes the image's record and flushes the whole image to the disk, because images in the store must
+// be complete even after a crash of the machine.
 func (p *pull) writeRecord(tree *unpack.Tree) error {
 	content, err := json.Marshal(Record{
 		Repository: p.repository, Digest: p.digest, Bytes: tree.Bytes(), Files: tree.Files(),

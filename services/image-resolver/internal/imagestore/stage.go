@@ -15,8 +15,8 @@ import (
 // lockSuffix is the suffix of the lock file of a temporary directory.
 const lockSuffix = ".lock"
 
-// stage is a temporary directory in the store. New entries are renamed from a stage to their final path, and images
-// are renamed into a stage before their removal, so that other processes never see an incomplete entry.
+// stage is a temporary directory in the store. New files are written to it and then moved to their final paths.
+// Images are moved to a stage before their removal. Other processes thus never see an incomplete image.
 type stage struct {
 	store *Store
 	dir   string
@@ -24,7 +24,7 @@ type stage struct {
 }
 
 // newStage creates a temporary directory in the store. It locks the directory's lock file first, so that no other
-// process takes the directory for the leftover of a killed process.
+// process removes the directory as the leftover of a killed process.
 func (s *Store) newStage() (*stage, error) {
 	dir := path.Join(stagesDir, rand.Text())
 	lock, err := s.tryLock(dir+lockSuffix, exclusive)
@@ -43,8 +43,8 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a temporary directory. It removes the lock file last, so that sweepLeftovers later finds any
-// content that could not be removed.
+// discard removes a temporary directory. If this fails, it keeps the lock file, so that a later sweepLeftovers
+// finds the directory.
 func (st *stage) discard() {
 	err := st.store.root.RemoveAll(st.dir)
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 // text. For example, the text "{}," becomes a whole descriptor.
 const maxEntries = 2000
 
-// maxQuoted is the maximum length of the text of a document in an error message, in bytes.
+// maxQuoted is the maximum length of a quote from a document in an error message, in bytes.
 const maxQuoted = 300
 
 var errTooMany = fmt.Errorf("a list in it has more than %d entries, which is the limit", maxEntries)
@@ -68,8 +68,8 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// readEntries calls the function read for each field of a JSON object, with the field's key. The function must
-// decode the value from in. The object must be valid JSON. JSON null is an empty object.
+// readEntries calls the function read with the key of each field of a JSON object. The function must decode the
+// field's value from in. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
 	return readElements(raw, '{', func(in *json.Decoder) error {
@@ -85,8 +85,8 @@ func readEntries(raw []byte, read func(key string, in *json.Decoder) error) erro
 	})
 }
 
-// readElements calls the function read for each element of a JSON array or object. The value must be valid JSON.
-// The parameter begin is '[' to accept arrays or '{' to accept objects. JSON null has no elements.
+// readElements calls the function read for each element of a JSON array if begin is '[', or of a JSON object if
+// begin is '{'. The value must be valid JSON. JSON null has no elements.
 func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil
@@ -106,7 +106,7 @@ func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) 
 	return nil
 }
 
-// present is true if a JSON document contains the field. The field's value is not decoded.
+// present is a JSON field whose value is not decoded. It is true if the document contains the field.
 type present bool
 
 // UnmarshalJSON sets p to true. It is only called if the JSON document contains the field.

@@ -106,7 +106,7 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 }
 
 // checkTexts rejects an image with a zero byte in its command, environment, working directory or user. Programs
-// cannot receive zero bytes, and the text after a zero byte could be parsed as a new string.
+// cannot receive zero bytes, and could parse the text after a zero byte as a new string.
 func (i *Image) checkTexts() error {
 	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {
@@ -119,12 +119,12 @@ func (i *Image) checkTexts() error {
 // toolsPath is the directory in function pods that contains the wrapper server, which runs the function.
 const toolsPath = "/wrapper-server-tools"
 
-// hidingVolume is a volume of an image that would hide the wrapper server in function pods. Container runtimes
-// would mount it at, above or below toolsPath. It is empty if the image has no such volume.
+// hidingVolume is a volume of the image that would hide the wrapper server in function pods, because its path is
+// equal to toolsPath, above it or below it. It is empty if there is no such volume.
 type hidingVolume string
 
-// aboveTools matches JSON text that may contain the root directory as a key, possibly written with backslash escapes.
-// A volume at the root directory would hide the directory toolsPath.
+// aboveTools matches JSON text that may contain the root directory as a key, possibly with backslash escapes. A
+// volume at the root directory hides all other directories, including toolsPath.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
 // UnmarshalJSON searches the keys of a JSON object for a volume that hides the wrapper server. It decodes the
@@ -147,13 +147,13 @@ func (h *hidingVolume) UnmarshalJSON(raw []byte) error {
 type RootFS struct {
 	// DiffIDs are the digests of the uncompressed layers, from the lowest layer to the highest.
 	DiffIDs []string
-	// WorkingDir is the working directory of containers. The layers may not contain this directory.
+	// WorkingDir is the working directory of containers. It may be missing in the layers.
 	WorkingDir string
 	// User is the user of containers, as a name or a number, with or without a group after a colon.
 	User string
 }
 
-// ParseRootFS decodes the given configuration of the image with the manifest m.
+// ParseRootFS decodes an image's configuration. It returns an error if m contains another number of layers.
 func ParseRootFS(m *Manifest, config []byte) (RootFS, error) {
 	var file struct {
 		RootFS struct {

@@ -33,7 +33,7 @@ var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON,
 type Manifest struct {
 	// Digest is the digest of this manifest or index itself.
 	Digest string
-	// Children are the manifests that an index lists, such as for other platforms. It is nil for an image's manifest.
+	// Children are the manifests in an index, for example for other platforms. It is nil for a single image.
 	Children []Child
 	// Config is the digest of the image's configuration. It is empty for an index.
 	Config string
@@ -65,8 +65,8 @@ func Digest(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ParseManifest decodes a manifest or an index. The parameter mediaType is the media type in the registry's answer.
-// A media type in the document itself takes precedence.
+// ParseManifest decodes a manifest or an index. A media type in the document takes precedence over mediaType, which
+// is the media type in the registry's answer.
 func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	var probe struct {
 		MediaType string  `json:"mediaType"`
@@ -156,9 +156,9 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the manifest for the first platform in want that the index contains. If it contains none of them,
-// Select returns up to 16 manifests for which the index names no platform. Callers must try these in order, because
-// only the image's configuration then names its platform.
+// Select returns the manifest for the first platform in want that the index contains. Without a match, it returns
+// up to 16 manifests for which the index names no platform. Callers must then read the images' configurations in
+// this order to find their platforms.
 func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	var unnamed []Child
 	var others []string
@@ -185,11 +185,11 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
-// maxUnnamed limits the manifests without a platform that Select returns. Each costs requests to the registry.
+// maxUnnamed limits the manifests without a platform that Select returns, because each costs further requests.
 const maxUnnamed = 16
 
-// lowestVariant returns the child of the index that runs on the platform. If there are several, it returns the
-// child with the lowest processor variant, because it runs on the most machines.
+// lowestVariant returns the child of the index that runs on the platform. Among several, it returns the child with
+// the lowest processor variant, because it runs on the most machines.
 func (m *Manifest) lowestVariant(platform Platform) (child Child, ok bool) {
 	for _, c := range m.Children {
 		if c.Platform != nil && c.Platform.runsOn(platform) && (!ok || c.Platform.Variant < child.Platform.Variant) {

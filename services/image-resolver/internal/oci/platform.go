@@ -67,8 +67,8 @@ func (p Platform) String() string {
 	return s
 }
 
-// Or returns p with its empty fields replaced by the fields of other. Variant is replaced only together with
-// Architecture, because variants belong to an architecture.
+// Or returns p with its empty fields replaced by the fields of other. Architecture and Variant are replaced
+// together, because a variant belongs to its architecture.
 func (p Platform) Or(other Platform) Platform {
 	if p.Architecture == "" {
 		p.Architecture, p.Variant = other.Architecture, other.Variant
@@ -106,8 +106,8 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms from which to choose an image for a request. If named, the platform in the request, is
-// empty, it returns p. Otherwise, it returns named, with missing fields from the first platform of p.
+// For returns the platforms to choose from if a request names a platform. Missing fields of named are copied from
+// the first platform of p. If named is empty, For returns p.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p
@@ -115,8 +115,8 @@ func (p Platforms) For(named Platform) Platforms {
 	return Platforms{named.normalize().Or(p[0])}
 }
 
-// Accept reports whether an image runs on a platform of p. The parameter named is the platform in the image's
-// configuration. If named is empty, Accept returns true.
+// Accept reports whether an image for the platform named runs on a platform of p. It accepts images that name no
+// platform.
 func (p Platforms) Accept(named Platform) bool {
 	return named.IsZero() || slices.ContainsFunc(p, named.runsOn)
 }

@@ -24,7 +24,7 @@ import (
 // maxQuoted is the maximum length of a registry's error text in our error messages, in bytes.
 const maxQuoted = 1000
 
-// statusError is an error with the HTTP status of the registry's answer, see [statusOf].
+// statusError is an error with the HTTP status of the registry's answer, for example 404.
 type statusError struct {
 	error
 	status int
@@ -74,9 +74,9 @@ func (s *Session) explainError(ctx context.Context, op string, err error) error 
 	return out
 }
 
-// mustNotTell reports whether an error must hide its cause from callers. They could otherwise find open ports in
-// private networks, because they choose the registry. It returns true if the registry is at a private address, is
-// not listed in the settings, and did not answer as a registry.
+// mustNotTell reports whether an error must hide its cause, because callers could use it to find open ports in
+// private networks. It returns true if the registry is at a private address, is not listed in the settings, and did
+// not answer as a registry.
 func (s *Session) mustNotTell(c cause, op string) bool {
 	_, local := errors.AsType[*localError](c.err) // the error is the same for all ports
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))

@@ -25,9 +25,9 @@ import (
 const (
 	// maxRead is the maximum number of bytes that we read from the body of an error answer.
 	maxRead = 32 << 10
-	// errorReadTimeout bounds the time to read an error answer. After it, we quote the bytes that have arrived.
+	// errorReadTimeout bounds the time to read an error answer. We then quote the bytes that have arrived so far.
 	errorReadTimeout = 2 * time.Second
-	// maxSaid limits the text that we quote from an error answer without registry errors in JSON, in bytes.
+	// maxSaid limits our quote of an error answer that is not in the JSON format of registries, in bytes.
 	maxSaid = 300
 )
 

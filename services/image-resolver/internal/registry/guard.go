@@ -89,9 +89,9 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether the session may send requests to the local address host. The settings must list the
-// session's registry. This registry must be host itself, or both must be on this machine. So other registries
-// cannot redirect requests to the address of a listed registry.
+// mayReach reports whether the session may send requests to host, a local address. The settings must list the
+// session's registry, and host must be that registry or, like it, a loopback address. Redirects thus cannot reach
+// other local addresses.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.
@@ -118,8 +118,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial returns a request that fails if its host name resolves to a local address. It returns req unchanged
-// if the settings list host and registry, or if host is itself a local address, which checkTarget has permitted.
+// restrictDial makes a request fail if its host name resolves to a local address. It returns req unchanged if the
+// settings list host and registry, or if checkTarget has already permitted the local address.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {

@@ -93,8 +93,8 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	return s, nil
 }
 
-// forgetUnused removes the limits for the slot's registry when the last slot is released. They would otherwise
-// accumulate, because callers choose registries.
+// forgetUnused removes the limits of a registry without slots or waiting callers. They would otherwise accumulate,
+// because callers choose registries.
 func (l *limiter) forgetUnused(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,8 +131,8 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 	return nil
 }
 
-// release returns the slot to its limiter. The parameter silent is true if the registry did not answer. The registry
-// then has the lower limit for silent registries until its next complete answer.
+// release returns the slot to its limiter. If silent is true, because the registry did not answer, the lower limit
+// for unproven registries applies to it until its next complete answer.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

@@ -25,7 +25,7 @@ const (
 	maxToken     = 64 << 10
 	schemeHTTPS  = "https"
 	schemeBearer = "bearer"
-	// clientID is this client's name for token servers.
+	// clientID is the OAuth 2.0 client_id in requests to token servers.
 	clientID = "function-runner"
 )
 
@@ -68,9 +68,9 @@ func parseChallenge(header http.Header) (chosen challenge) {
 	return chosen
 }
 
-// login determines the protocol of the registry, HTTPS or HTTP, and the authentication that it requires. It also
-// fetches a token if the registry has a token server. If the settings list the registry as insecure, login tries
-// TLS and then plain HTTP. It does not try plain HTTP after it received an untrusted certificate.
+// login determines the registry's protocol and required authentication, and fetches a token if necessary. For a
+// registry that the settings list as insecure, it tries TLS and then plain HTTP. An untrusted certificate is an
+// error, and no reason to try plain HTTP.
 func (s *Session) login(ctx context.Context) error {
 	required, err := s.pingRegistry(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.isInsecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
@@ -134,8 +134,8 @@ func basicHeader(auth authn.AuthConfig) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(auth.Username+":"+auth.Password))
 }
 
-// fetchToken fetches a token from the token server that the challenge names. If auth contains an identity token but
-// the token server does not support identity tokens, fetchToken sends a second request with the password.
+// fetchToken fetches a token from the token server that the challenge names. If the token server does not support
+// the identity token in auth, fetchToken sends a second request with the password.
 func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
 	if err != nil || (realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http")) {
@@ -172,8 +172,8 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 	return token, err
 }
 
-// tokenScopes returns the scopes of a requested token. The scope that the registry requires is first,
-// because some token servers read only the first scope. The scope in an answer to a ping is ignored as a placeholder.
+// tokenScopes returns the scopes to request from a token server. The scope that the registry requires is first,
+// because some token servers read only this scope. The scope in a ping's answer is ignored as a placeholder.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {

@@ -28,7 +28,7 @@ const (
 	opRedirect = "redirect"
 )
 
-// purpose describes a request and its redirects. It determines limits, error messages and metrics.
+// purpose is the operation for which a request is sent. It determines limits, error messages and metrics.
 type purpose struct {
 	op    string
 	layer bool // true if the size of the answer is not bounded
@@ -52,8 +52,8 @@ func (p purpose) describe(method string) string {
 	return strings.ToLower(method) + " " + p.op
 }
 
-// maxRegistries is the maximum number of registries with their own value of the metric label registry. It is
-// limited because callers choose the registries. All other registries share the value otherRegistries.
+// maxRegistries limits the values of the metric label registry, because callers choose the registries. All further
+// registries share the value otherRegistries.
 const (
 	maxRegistries   = 100
 	otherRegistries = "other"
@@ -78,7 +78,7 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 }
 
 // sendObserved sends a request within a trace span and counts it in a metric. Neither contains the URL, because its
-// query may contain a secret. A failed tentative request is not counted, because the client then tries plain HTTP.
+// query may contain a secret. A failed TLS request is not counted if the client then tries plain HTTP.
 func (m *metrics) sendObserved(
 	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package registry is a client of image registries. It sends credentials only to the registry to which they belong,
-// uses TLS unless the settings list the registry as insecure, and limits the size of answers. Errors quote answers.
+// uses TLS unless the settings list the registry as insecure, and limits the size of answers. Errors hide secrets.
 package registry
 
 import (
@@ -27,7 +27,7 @@ import (
 type Credentials interface {
 	// Lookup returns the credential for a repository. It is zero if no credential is configured.
 	Lookup(ctx context.Context, repository string) (credentials.Credential, error)
-	// Renew returns the credential after the registry rejected an earlier result of Lookup. It uses no cached data.
+	// Renew is like Lookup, but uses no cached data. Callers use it after the registry rejected a credential.
 	Renew(ctx context.Context, repository string) (credentials.Credential, error)
 }
 
@@ -121,8 +121,8 @@ func isLocalFailure(err error) bool {
 	return ofFile || DiskFailure(err) != nil
 }
 
-// DiskFailure returns the system error in err that makes every write to a file system fail, such as ENOSPC. It
-// returns nil for other errors.
+// DiskFailure returns the system error in err if it affects all writes to a file system, such as ENOSPC for a full
+// disk. It returns nil for other errors.
 func DiskFailure(err error) error {
 	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
 		if errors.Is(err, errno) {
@@ -149,8 +149,8 @@ func canonicalPrefix(prefix string) string {
 	return imagename.CanonicalRepository(prefix)
 }
 
-// sourcesOf returns the names of a repository in the order to try them, at its mirrors and finally its own name.
-// Mirrors with a longer matching prefix are first.
+// sourcesOf returns the names of a repository at its mirrors, followed by its own name. Mirrors of longer prefixes
+// are first, because they are more specific.
 func (c *Client) sourcesOf(repository string) []string {
 	var all []string
 	for end := len(repository); end > 0; end = strings.LastIndexByte(repository[:end], '/') {
@@ -161,8 +161,8 @@ func (c *Client) sourcesOf(repository string) []string {
 	return append(all, repository)
 }
 
-// useSource calls the function use with a session at a single mirror or at the registry itself. A mirror may use
-// half of the remaining time, so that time is left for the next source.
+// useSource calls the function use with a session at a mirror or at the registry itself. A mirror may use only half
+// of the remaining time, so that time is left for the next source.
 func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {
@@ -171,7 +171,7 @@ func (c *Client) useSource(
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
-	// The credential is looked up before the session acquires a slot. A hanging credential helper therefore delays
+	// Look up the credential before waiting in the registry's queue, so that a hanging credential helper delays
 	// only the registries for which it is configured.
 	cred, err := c.cfg.Credentials.Lookup(ctx, source)
 	if err != nil {

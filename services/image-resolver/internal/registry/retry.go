@@ -21,10 +21,10 @@ const (
 	attempts = 4
 	// firstWait is the wait after the first failed attempt. The wait doubles after each further attempt.
 	firstWait = 200 * time.Millisecond
-	// maxLost bounds the total time of a session's failed attempts and of the waits after them. A session does not
-	// know the deadlines of its callers. If the next wait would exceed maxLost, callers receive the error.
+	// maxLost bounds the total time of a session's failed attempts and of the waits after them. It is short,
+	// because a session does not know the deadlines of its callers, which then receive the error.
 	maxLost = 2500 * time.Millisecond
-	// maxRetryAfter is the maximum wait that a Retry-After header can request. Longer waits are shortened to it.
+	// maxRetryAfter is the maximum wait that we accept from a Retry-After header. Longer waits are shortened.
 	maxRetryAfter = 24 * time.Hour
 )
 
@@ -38,7 +38,7 @@ var transient = []int{
 // time, or for the time in the registry's Retry-After header.
 type retrier struct {
 	next http.RoundTripper
-	// failed is called after each failed attempt that is followed by a retry. It may read the body of resp.
+	// failed is called before each retry, with the result of the failed attempt. It may read the body of resp.
 	failed func(req *http.Request, resp *http.Response, err error)
 	// lost is the total time of the session's failed attempts and waits so far.
 	lost time.Duration

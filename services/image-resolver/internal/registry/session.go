@@ -21,14 +21,14 @@ import (
 )
 
 // Session sends requests about a single repository to a single registry. Only a single goroutine may use a Session.
-// Callers must not use it after the function that they passed to [Client.With] has returned.
+// It is valid only until the function that was passed to [Client.With] returns.
 type Session struct {
 	repo    name.Repository
 	cred    credentials.Credential
 	guard   *guard
 	retrier *retrier
 	http    *http.Client
-	// scheme is the URL scheme of the registry's answer to the ping, https or http. It is empty before the answer.
+	// scheme is the protocol of the registry, https or http. It is empty until the registry has answered a ping.
 	scheme string
 	// headers contains the Authorization headers of requests, by the host of the request.
 	headers map[string]string
@@ -49,8 +49,8 @@ func (c *Client) openSession(
 	return s, s.login(ctx)
 }
 
-// reportAttempt reports the error of a failed attempt to the callers that wait for the last attempt. If their
-// deadlines expire before it, they return this error.
+// reportAttempt records the error of a failed attempt before a retry. Callers whose deadline passes during the
+// retry return this error instead of a timeout.
 func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)
@@ -71,7 +71,7 @@ func (s *Session) Head(ctx context.Context, tag string) (string, error) {
 	return resp.Header.Get("Docker-Content-Digest"), nil
 }
 
-// Manifest returns the manifest with the given tag or digest. It verifies the content against a given digest.
+// Manifest returns the manifest with the given tag or digest. If reference is a digest, it verifies the content.
 func (s *Session) Manifest(ctx context.Context, reference string) (*oci.Manifest, error) {
 	raw, mediaType, err := s.readAnswer(ctx, purpose{op: opManifest}, s.resourceURL("manifests", reference))
 	if err != nil {
@@ -106,8 +106,8 @@ func verifyDigest(raw []byte, digest, what string) error {
 	return nil
 }
 
-// Layer calls the function read with the compressed content of a layer. The function must limit the size and verify
-// the digest. Layer adds advice for users to connection errors, and returns the errors of the function unchanged.
+// Layer passes the compressed content of a layer to the function read, which must limit its size and verify its
+// digest. Connection errors contain advice for users. The errors of the function stay unchanged.
 func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader) error) error {
 	resp, err := s.sendRequest(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.resourceURL("blobs", digest))
 	if err != nil {
@@ -123,8 +123,8 @@ func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader)
 	return err
 }
 
-// layerBody records the error that interrupted the download of a layer. It must be distinguished from other errors
-// of the reader, such as a full disk.
+// layerBody records the error that interrupted the download of a layer, to distinguish it from other errors of the
+// reader, such as a full disk.
 type layerBody struct {
 	io.Reader
 	err error
@@ -170,8 +170,8 @@ func (s *Session) readAnswer(ctx context.Context, p purpose, u *url.URL) (raw []
 	}
 }
 
-// sendRequest sends a request and returns the answer, whose status is 200. The caller must close its body. If a
-// host requires a token, or if the token has expired, sendRequest gets a new token and sends the request again.
+// sendRequest sends a request and returns the answer with status 200. Other statuses are errors. If the server
+// requires a new token, sendRequest fetches one and sends the request again. Callers must close the body.
 func (s *Session) sendRequest(ctx context.Context, p purpose, method string, u *url.URL) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		req, err := http.NewRequestWithContext(context.WithValue(ctx, purposeKey{}, p), method, u.String(), nil)

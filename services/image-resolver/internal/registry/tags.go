@@ -77,8 +77,8 @@ func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	return nil, nil
 }
 
-// isNext reports whether a link in a Link header leads to the next page, according to the link's parameters. It
-// also returns true if the parameter rel is missing, because some registries do not send it.
+// isNext reports whether a link in a Link header has the parameter rel="next". A link without rel counts, too,
+// because some registries do not send it.
 func isNext(parameters string) bool {
 	related := false
 	for _, parameter := range splitHeader([]string{parameters}, ';') {

@@ -57,7 +57,7 @@ type directory struct {
 	last map[string][]byte
 }
 
-// New reads the directories with certificates. Files may be missing. It is an error if a file cannot be parsed.
+// New reads the directories with certificates. Missing files are ignored, but an invalid file is an error.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, general: &directory{path: cfg.Directory}, hosts: make(map[string]*directory)}
 	for host, path := range cfg.Directories {
@@ -98,7 +98,7 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Run watches the directories until ctx is done. It reads a directory again when the directory changes.
+// Run reads the certificates again when a directory changes, until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, d := range s.allDirectories() {
@@ -152,8 +152,8 @@ func (d *directory) readChanges() (changed bool, err error) {
 	return old != nil, nil
 }
 
-// Names of the files in a directory with certificates, as in a Kubernetes TLS secret or in docker's directories. The
-// authorities are trusted in addition to the system's. Registries that require a client certificate receive it.
+// Certificate files in a directory, named as in Kubernetes TLS secrets and docker's certs.d. The authorities are
+// trusted in addition to the system's. The pairs are client certificates for registries that require them.
 var (
 	authorityFiles = []string{"ca.crt", "ca.pem"}
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
@@ -219,14 +219,14 @@ func newTransport(config *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// Received data needs memory until it is read. These limits let eight fetches from the same registry fill
-		// at most a quarter of the connection's buffer.
+		// Data that was received but not read needs memory. With these limits, eight concurrent fetches fill at
+		// most a quarter of the connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }
 
-// dialChecked connects to an address. It checks the resolved IP address to which the kernel connects, so that a
-// restricted request never reaches a local address, regardless of its host name.
+// dialChecked opens a connection, unless the request must not connect to the IP address. The check is after DNS
+// resolution, so that a host name cannot hide a local address.
 func dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,

@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// key identifies a cached answer of a registry about a repository. With a tag or digest, the answer is an image for
-// one of the platforms. If both are empty, the answer is the list of the repository's tags.
+// key is the cache key of a query to a registry. With a tag or digest, the query is for an image on one of the
+// platforms. Without both, it is for the list of the repository's tags.
 type key struct {
 	repository, tag, digest string
 	platforms               string
@@ -45,7 +45,7 @@ func sizeOf(k key, a answer) int64 {
 	return n
 }
 
-// imageKey returns an image's cache key. It contains platform, or the configured platforms if platform is empty.
+// imageKey returns the cache key of an image for platform, or for the configured platforms if platform is empty.
 func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platform) key {
 	named := oci.Platform{
 		OS: platform.GetOs(), Architecture: platform.GetArchitecture(), Variant: platform.GetVariant(),
@@ -57,8 +57,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platf
 	return k
 }
 
-// lifetimeOf returns the time for which an answer stays valid in the cache. The image of a digest never expires,
-// because its content cannot change. Only a failure to fetch it expires.
+// lifetimeOf returns the lifetime of an answer in the cache. The image of a digest never expires, because its
+// content cannot change, but a failure to read it does.
 func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
@@ -86,15 +86,15 @@ func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
 	return a, err
 }
 
-// fetch contains the parameters for fetching an image from its registry.
+// fetch is a query of a registry for a single image.
 type fetch struct {
 	resolver  *Resolver
 	key       key
 	platforms oci.Platforms
 }
 
-// fetchImage gets the image from the registry of the session. If the tag is in the cache, fetchImage sends a HEAD
-// request, and returns the cached image if the tag still refers to it.
+// fetchImage reads the image from the registry. For a tag in the cache, it first sends a HEAD request, and returns
+// the cached image if the tag still refers to it.
 func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	if f.key.tag == "" {
 		return f.readImage(ctx, s, f.key.digest)
@@ -105,7 +105,7 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return old.image, nil
 		}
-		// The error is no rejection. After a rejection, we send GET, because only its answer contains the reason.
+		// The registry is unavailable. After a rejection, we send GET, because its answer contains the reason.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -122,8 +122,8 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 	return image, nil
 }
 
-// readImage reads the image with the given tag or digest from the registry. If an index lists several images,
-// readImage chooses the image for a wanted platform.
+// readImage reads the image with the given tag or digest from the registry. From a multi-platform index, it chooses
+// the image for a wanted platform.
 func (f fetch) readImage(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
 	top, err := s.Manifest(ctx, reference)
 	if err != nil {
@@ -150,9 +150,9 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 // maxDepth is the maximum nesting of indexes within indexes.
 const maxDepth = 3
 
-// chooseMember returns the image of the manifest m. If m is an index, it returns the image for a wanted platform,
-// named by the index or by the image's configuration. The parameter named is the platform of m in its parent index.
-// It is nil if there is no parent index, or if the parent index names no platform.
+// chooseMember returns the image of the manifest m. If m is an index, it returns the first image in the index for a
+// wanted platform. The parameter named is the platform that the parent index names for m. It is nil without a
+// parent index or without such a platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
@@ -183,8 +183,8 @@ func (f fetch) chooseMember(
 	return nil, first
 }
 
-// readConfig returns the image with the manifest m. The parameter named is the platform of the image according to
-// the index. If it is nil, the platform in the configuration must be in f.platforms.
+// readConfig reads the image's configuration from the registry. The platform that the index names takes precedence.
+// If named is nil, the platform in the configuration must be in f.platforms.
 func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {
@@ -207,7 +207,7 @@ func (f fetch) readConfig(
 	return image, nil
 }
 
-// orderTags sorts tags for users. Versions are first, from the highest to the lowest, before other tags by name.
+// orderTags returns the version tags from the highest to the lowest version, followed by all other tags by name.
 func orderTags(tags []string) []string {
 	var versions []*semver.Version
 	var others []string

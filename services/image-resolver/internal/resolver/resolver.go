@@ -36,7 +36,7 @@ type Config struct {
 	Registry  *registry.Client
 	// MaxBytes bounds the cache.
 	MaxBytes int64
-	// Tags is the cache lifetime of answers about tags and of lists of tags. Answers about digests never expire.
+	// Tags is the lifetime of cached digests of tags and cached lists of tags. Answers about digests never expire.
 	Tags      cache.Lifetime
 	Telemetry *telemetry.Telemetry
 }
@@ -99,7 +99,7 @@ func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 // that the next request is not answered with an outdated failure.
 func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 
-// ResolveImage resolves an image name to a digest and the command of its containers. Its errors have the classes
+// ResolveImage returns the digest of an image and the command of its containers. Its errors have the classes
 // fault.Invalid, Precondition, Unavailable and Exhausted. If ctx is done, they have the class of ctx's error.
 func (r *Resolver) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
@@ -130,10 +130,9 @@ func (r *Resolver) resolve(
 	return newResponse(name, found), nil
 }
 
-// SelectImage returns the name of the requested image. The prefix is prepended to image names without a slash. If
-// the request has a tag constraint, a tag that satisfies it replaces the name's own tag and digest. The function
-// list returns the tags of a repository. If no tag satisfies the constraint, the error is the result of
-// unsatisfied.
+// SelectImage parses the image name of a request and applies the request's tag constraint. The highest tag that
+// satisfies the constraint replaces the tag and digest in the name. If no tag from list satisfies it, the error is
+// the result of unsatisfied. The prefix is prepended to image names without a slash.
 func SelectImage(
 	req *imageresolverv1.ResolveImageRequest, prefix string, list func(repository string) ([]string, error),
 	unsatisfied func(repository, constraint string, tags []string) error,
@@ -211,7 +210,7 @@ func (r *Resolver) allTags(ctx context.Context, repository string, renew bool) (
 }
 
 // queryCache returns the answer for a key from the cache or the registry, and counts it in a metric. If renew is
-// true, it does not use the cached answer.
+// true, it always queries the registry.
 func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
 	if renew {
 		found, err = r.cache.Renew(ctx, k)

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 )
 
-// Name is a host name in all certificates of this package, in addition to the names of this machine.
+// Name is a host name for which all certificates of this package are valid, in addition to localhost.
 const Name = "registry.example"
 
 // Authority signs certificates.

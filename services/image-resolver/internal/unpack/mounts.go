@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Mountpoints creates the missing mount points of a sandbox, because the sandbox's root file system is read-only.
-// It replaces existing entries of another type.
+// Mountpoints creates the directories and files on which a sandbox mounts file systems, because the sandbox's root
+// file system is read-only. It replaces existing entries of another type.
 func (t *Tree) Mountpoints(directories, files []string) error {
 	for _, name := range directories {
 		if err := t.makeMountpoint(name, tar.TypeDir); err != nil {
@@ -45,8 +45,8 @@ func (t *Tree) makeMountpoint(name string, kind byte) error {
 // maxLines is the maximum size of a file that AddLines changes, in bytes.
 const maxLines = 1 << 20
 
-// AddLines appends lines to a file of the image, such as /etc/passwd. The function missing returns the lines to add
-// to the current content. AddLines creates a missing file, but changes neither links nor files larger than 1 MiB.
+// AddLines appends lines to a text file of the image, such as /etc/passwd. The function missing returns the lines
+// for the current content. A missing file is created. Links and files larger than 1 MiB stay unchanged.
 func (t *Tree) AddLines(name string, missing func(content string) string) error {
 	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {
@@ -76,8 +76,8 @@ func (t *Tree) AddLines(name string, missing func(content string) string) error 
 	return t.writeEntry(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(all))}, at, strings.NewReader(all))
 }
 
-// Directory creates a directory of the image if it is missing, such as the image's working directory. If name is a
-// symbolic link to a directory of the image, the link stays.
+// Directory creates a missing directory of the image, such as its working directory. A symbolic link to a directory
+// stays unchanged.
 func (t *Tree) Directory(name string) error {
 	name, err := cleanName(name)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	maxName  = 4096 // bytes
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps is the maximum number of directories that are visited to resolve a path with symbolic links. All paths
-	// of an image together may visit stepsPerFile directories per permitted file.
+	// maxSteps limits the directories that are visited to resolve a single path with symbolic links. For all paths
+	// of an image together, the limit is stepsPerFile directories for each permitted file.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
@@ -77,7 +77,7 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 	return w.at, nil
 }
 
-// followPart enters part, the next directory of the path dir. For a symbolic link, it returns the link's target.
+// followPart enters the next directory of a path. If part is a symbolic link, it returns the link's target instead.
 func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":
@@ -99,8 +99,8 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	return "", w.enter(part)
 }
 
-// enterDirectory creates a directory below its open parent directory if it is missing. If a symbolic link exists at
-// the path, enterDirectory returns the link's target instead.
+// enterDirectory creates a directory if it is missing in its open parent directory. If the path is a symbolic link,
+// enterDirectory returns the link's target instead.
 func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err error) {
 	name := path.Base(at)
 	info, err := above.Lstat(name)
@@ -120,8 +120,8 @@ func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err err
 	return "", nil
 }
 
-// symbolicLink creates a symbolic link. Links with an absolute target are permitted, because the image is the root
-// of a container, and the target is therefore inside the image.
+// symbolicLink creates a symbolic link, unless its relative target is outside of the image. An absolute target is
+// permitted, because containers resolve it inside the image.
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if target == "" || len(target) >= maxName {
@@ -163,8 +163,8 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	return t.root.Link(target, at)
 }
 
-// walk descends from a root directory into subdirectories. It keeps all directories on its path open, because an
-// operation by a path from the root would open each of them again.
+// walk is a position in the directory tree of an image. It keeps the directories on its path open, because every
+// operation on a path from the root would open all of them again.
 type walk struct {
 	root *os.Root
 	open []*os.Root

@@ -16,10 +16,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxWindow bounds the memory for decompressing a zstd layer, in bytes.
+// maxWindow is the maximum window of a zstd layer, in bytes, because the decompressor allocates the window.
 const maxWindow = 32 << 20
 
-// Compressed unpacks the next layer, perhaps compressed by gzip or zstd. Its uncompressed digest must be diffID.
+// Compressed unpacks the next layer, in plain, gzip or zstd format, and verifies its uncompressed digest diffID.
 func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) error {
 	plain, err := decompress(layer)
 	if err != nil {
@@ -65,7 +65,7 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth reads an uncompressed layer. Reading fails if all layers together exceed the size limit, or if ctx is done.
+// growth is a reader that fails if all uncompressed layers together exceed the size limit, or if ctx is done.
 type growth struct {
 	io.Reader
 	ctx  context.Context //nolint:containedctx // a reader has no other way to know it

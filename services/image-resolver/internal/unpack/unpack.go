@@ -30,8 +30,8 @@ const (
 	modeProgram = 0o555
 )
 
-// entryBytes is the disk space that we count for each file, directory or link, in bytes. The size of a file's
-// content is rounded up to a multiple of entryBytes.
+// entryBytes is the disk space that we assume for each file, directory or link, in bytes. The size of a file's
+// content is rounded up to a multiple of it.
 const entryBytes = 4 << 10
 
 // Limits bound an unpacked image.
@@ -55,8 +55,8 @@ type Tree struct {
 	buffer []byte
 	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
-	// last caches the last resolved directory, because the next entry is often in the same directory. The field name
-	// is its path in the layer, and dir is its path without symbolic links.
+	// last caches the most recently resolved directory, because the next entry is often in the same directory. The
+	// field name is its path in the layer, and dir is the same path with symbolic links resolved.
 	last struct{ name, dir string }
 }
 
@@ -67,7 +67,7 @@ func New(root *os.Root, limits Limits) *Tree {
 	return t
 }
 
-// Bytes returns an upper bound of the disk space of all entries that were written so far.
+// Bytes returns an upper bound of the disk space that the image uses so far.
 func (t *Tree) Bytes() int64 { return t.bytes }
 
 // Files returns the number of files, directories and links that were written so far.
@@ -156,7 +156,7 @@ func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) erro
 	}
 }
 
-// countEntry counts an entry of a layer. It returns an error if the image then exceeds its limits.
+// countEntry counts a file, directory or link, and returns an error if the image exceeds its limits.
 func (t *Tree) countEntry(name string) error {
 	t.files++
 	if t.files > t.limits.Files {
@@ -165,8 +165,8 @@ func (t *Tree) countEntry(name string) error {
 	return t.countBytes(name, entryBytes)
 }
 
-// countBytes adds bytes to the disk space of the image. It returns an error if the image would exceed its limit.
-// The parameter name is the current entry, for the error message.
+// countBytes adds bytes to the image's disk space, or returns an error if this exceeds the limit. The error
+// contains name, the current entry of the layer.
 func (t *Tree) countBytes(name string, bytes int64) error {
 	if bytes > t.limits.Bytes-t.bytes {
 		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",
@@ -176,7 +176,7 @@ func (t *Tree) countBytes(name string, bytes int64) error {
 	return nil
 }
 
-// makeDirectory creates a directory for an entry of a layer. An existing directory stays, with its content.
+// makeDirectory creates a directory of the image. An existing directory keeps its content.
 func (t *Tree) makeDirectory(at string) error {
 	t.layer.addPath(at)
 	info, err := t.root.Lstat(at)
@@ -255,8 +255,8 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom reads an archive and marks its read errors. They can then be distinguished from errors of the disk to
-// which the content is written.
+// readFrom gives errors of reading an archive the class fault.Precondition, to distinguish them from write errors
+// of the disk.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {
@@ -267,16 +267,16 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rejectEntry returns the error for an entry that must not be written. It contains the entry's name and the reason.
+// rejectEntry returns the error for an entry that must not be unpacked. The format why continues "its entry NAME".
 func rejectEntry(name, why string, args ...any) error {
 	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }
 
-// unfitting contains the errors by which file systems reject names and links that they do not support.
+// unfitting contains the system errors for file names and links that a file system does not support.
 var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
 
-// rejectUnfit returns an error of class fault.Precondition for names and links that the file system rejects. It
-// returns other errors unchanged.
+// rejectUnfit converts errors about unsupported names and links to class fault.Precondition, because the image
+// causes them. It returns other errors unchanged.
 func rejectUnfit(name string, err error) error {
 	for _, reason := range unfitting {
 		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {
@@ -286,7 +286,7 @@ func rejectUnfit(name string, err error) error {
 	return err
 }
 
-// maxQuoted is the maximum length of a name from an image in an error message, in bytes.
+// maxQuoted is the maximum length of a file name in an error message, in bytes.
 const maxQuoted = 200
 
 func quoteLink(name string) string { return strconv.Quote(excerpt.Middle(name, maxQuoted)) }

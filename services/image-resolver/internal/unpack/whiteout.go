@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Names of whiteouts, which are entries of a layer that hide entries of lower layers.
+// Names of whiteouts, the files in a layer that mark files of lower layers as deleted.
 const (
 	whiteoutPrefix = ".wh."
 	opaque         = ".wh..wh..opq"
 	internal       = ".wh..wh." // leftovers of some builders
 )
 
-// whiteoutTarget returns the name of the entry that a whiteout hides. The name "." means all entries of the
-// directory. If the name is empty, the whiteout hides nothing. The result ok is false if base is no whiteout.
+// whiteoutTarget returns the name of the entry that a whiteout hides. It is "." if the whiteout hides everything in
+// its directory, and empty if it hides nothing. The result ok is false if base is not a whiteout.
 func whiteoutTarget(base string) (hidden string, ok bool) {
 	switch {
 	case base == opaque:
@@ -34,14 +34,14 @@ func whiteoutTarget(base string) (hidden string, ok bool) {
 	return hidden, ok
 }
 
-// isOverlayWhiteout reports whether an entry is a whiteout in the format of overlayfs. Some builders archive
-// directories of overlayfs with such whiteouts.
+// isOverlayWhiteout reports whether an entry is a whiteout of overlayfs, a character device with number 0/0. Some
+// image builders do not convert these to the whiteouts of OCI layers.
 func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hideEntry applies a whiteout by removing a file or directory of lower layers. Entries of the current layer stay.
-// The parameter entry is the path of the whiteout, for error messages.
+// hideEntry removes the file or directory that a whiteout hides. Entries of the current layer stay. The parameter
+// entry is the path of the whiteout itself, for error messages.
 func (t *Tree) hideEntry(entry, dir, name string) error {
 	if err := t.countEntry(entry); err != nil {
 		return err
@@ -83,12 +83,12 @@ func (t *Tree) clearLower(dir string) error {
 	return failed
 }
 
-// paths contains the paths that a layer has written, and their parent directories. To save memory, it stores hashes
-// with a random seed, because a layer may contain hundreds of thousands of paths of up to 4 KiB.
+// paths is the set of paths that a layer has written, with their parent directories. It stores only hashes, because
+// a layer may contain hundreds of thousands of paths of up to 4 KiB. A random seed prevents deliberate collisions.
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
-	// cleared contains the directories from which the entries of lower layers were removed.
+	// cleared contains the directories whose files from lower layers were all removed.
 	cleared map[uint64]struct{}
 }
 
@@ -96,7 +96,7 @@ func newPaths() paths {
 	return paths{seed: maphash.MakeSeed(), written: map[uint64]struct{}{}, cleared: map[uint64]struct{}{}}
 }
 
-// addPath records that the current layer has written a path.
+// addPath records a path that the current layer has written, and its parent directories.
 func (p paths) addPath(at string) {
 	for ; at != "." && !p.hasPath(at); at = path.Dir(at) {
 		p.written[maphash.String(p.seed, at)] = struct{}{}
@@ -109,7 +109,7 @@ func (p paths) hasPath(at string) bool {
 	return ok
 }
 
-// markCleared records that the entries of lower layers were removed from a directory. A repeated call returns false.
+// markCleared records that a directory no longer contains files of lower layers. A repeated call returns false.
 func (p paths) markCleared(dir string) bool {
 	key := maphash.String(p.seed, dir)
 	if _, ok := p.cleared[key]; ok {
