@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
-// settings contains all settings that the program reads from its environment variables.
+// settings contains the values of the program's environment variables.
 type settings struct {
 	imageresolver.Config
 	servermain.Settings

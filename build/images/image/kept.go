@@ -20,7 +20,7 @@ const (
 	summaryFile = "summary.json"
 )
 
-// keptLayer is a layer in the cache of a Builder. Its digests are cached too, because a Builder must otherwise
+// keptLayer is a layer in the cache of a Builder. Its digests are cached, too, because a Builder would otherwise
 // decompress the layer to compute them again.
 type keptLayer struct {
 	path    string

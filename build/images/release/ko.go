@@ -15,7 +15,7 @@ import (
 
 // Ko configures the builds of this project's container images with the tool ko.
 type Ko struct {
-	// Command returns a command line that runs ko with args in the directory dir. Ko must reach the registry.
+	// Command returns a command line that runs ko in the directory dir. It must have access to the registry.
 	Command func(dir string, args ...string) []string
 	// Env is the environment of ko.
 	Env []string

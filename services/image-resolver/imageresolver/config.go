@@ -73,7 +73,7 @@ const (
 // Pairs is a setting of the form "key=value,key=value", such as mirrors. A repeated key has several values.
 type Pairs map[string][]string
 
-// Decode reads a setting.
+// Decode parses the text of an environment variable.
 func (p *Pairs) Decode(s string) error {
 	out := make(Pairs)
 	for item := range strings.SplitSeq(s, ",") {

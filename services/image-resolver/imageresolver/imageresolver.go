@@ -47,7 +47,7 @@ var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 // Tasks returns tasks that callers must run while they use the resolver, such as watching the credentials.
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
-// New returns the image-resolver as a component of a program. The component serves requests at cfg.Address.
+// New returns the image-resolver with its tasks and with a server at cfg.Address, to run it in a program.
 func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	r, err := NewResolver(cfg, frame)
 	if err != nil {

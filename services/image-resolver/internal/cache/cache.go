@@ -59,11 +59,11 @@ type Answer[V any] struct {
 	Value V
 	// Age is the time since the source returned the value.
 	Age time.Duration
-	// Source says where the value was found.
+	// Source is the origin of the value, such as a stored entry.
 	Source Source
 }
 
-// Source is the origin of an answer of the cache. Metrics use it as a label.
+// Source is the origin of an answer of the cache, for example a stored entry. Metrics use it as a label.
 type Source string
 
 // Possible origins of an answer of the cache.
@@ -200,8 +200,8 @@ func (c *Cache[K, V]) ForgetFailures() {
 	c.generation++
 }
 
-// entryOf returns the entry of a key, without a failure from before the last call of ForgetFailures. If there is no
-// entry, it returns a zero entry. c must be locked.
+// entryOf returns the entry of a key, or a zero entry if there is none. Failures from before the last call of
+// ForgetFailures are omitted. c must be locked.
 func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	e, ok := c.entries.Peek(key)
 	switch {

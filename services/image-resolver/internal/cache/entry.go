@@ -22,8 +22,8 @@ const (
 
 // Lifetime determines the time for which the cache may use an entry.
 type Lifetime struct {
-	// TTL is the age up to which an entry is returned without waiting for the source. An entry older than half of the
-	// TTL is refreshed in the background when it is used. Zero means that the entry never expires.
+	// TTL is the maximum age of an entry that callers get without waiting for the source. An entry older than half
+	// of the TTL is refreshed in the background when it is used. Zero means that the entry never expires.
 	TTL time.Duration
 	// Stale is the maximum age of an expired entry that callers receive during an outage of the source, or when the
 	// source is slower than Config.StaleWait.
@@ -32,7 +32,7 @@ type Lifetime struct {
 	Failure time.Duration
 }
 
-// entry is the cache entry of a key. The zero entry has neither a value nor a failure.
+// entry is the cached value or failure of a key. The zero entry has neither.
 type entry[V any] struct {
 	value     V
 	known     bool
@@ -41,8 +41,8 @@ type entry[V any] struct {
 
 	failure error
 	retryAt time.Time
-	// generation is the number of calls of ForgetFailures at the start of the failed fetch. After a further call, the
-	// failure is ignored.
+	// generation is the number of calls of ForgetFailures before the failed fetch. After another call, the failure
+	// is ignored.
 	generation int
 }
 
@@ -95,8 +95,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// recordFailure caches the error of a failed fetch for life.Failure, or for the source's retry hint if that is
-// longer. The retry hint is limited to the TTL.
+// recordFailure caches the error of a failed fetch for life.Failure. If the source requests a longer wait before a
+// retry, recordFailure caches the error for this time, at most for the TTL.
 func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {

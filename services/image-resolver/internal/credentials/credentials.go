@@ -38,7 +38,7 @@ type Config struct {
 
 // Credential is a credential for a registry. The zero Credential means that no credential is configured.
 type Credential struct {
-	// Auth is the secret.
+	// Auth contains a user name with a password, or a token.
 	Auth authn.AuthConfig
 	// Origin is the file that contains the credential or names its credential helper, for error messages.
 	Origin string

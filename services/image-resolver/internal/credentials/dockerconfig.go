@@ -73,7 +73,7 @@ func joinPath(host, path string) string {
 	return host + "/" + path
 }
 
-// scopesOf returns the keys of a repository in a configuration file, the most specific key first.
+// scopesOf returns the configuration keys that match a repository, from its full path to its host.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = imagename.CanonicalRegistry(host)

@@ -158,8 +158,8 @@ var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
-// quoteStderr formats a helper's standard error for an error message, as a colon and a single line. It hides words
-// that also occur in the helper's answer, because they may be secret. An empty text stays empty.
+// quoteStderr formats a helper's standard error as the end of an error message, such as ": no access". It hides
+// words that also occur in the helper's answer, because they may be secret. An empty text stays empty.
 func quoteStderr(stderr, answer string) string {
 	for _, word := range answerWord.FindAllString(answer, 100) {
 		if !answerFields[word] {

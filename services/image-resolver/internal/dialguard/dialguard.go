@@ -68,8 +68,8 @@ func Check(ctx context.Context, address string) error {
 	return nil
 }
 
-// local contains the networks of local addresses. It includes the addresses of cloud metadata services outside of
-// the link-local networks.
+// local lists the networks that restricted requests must not reach, such as loopback. It includes cloud metadata
+// services outside of the link-local networks.
 var local = parsePrefixes(
 	"0.0.0.0/8",          // "this" network
 	"127.0.0.0/8",        // loopback

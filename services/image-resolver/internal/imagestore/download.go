@@ -49,7 +49,7 @@ func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, er
 	return file, nil
 }
 
-// tryDownload downloads a layer once.
+// tryDownload makes a single attempt to download a layer.
 func (p *pull) tryDownload(ctx context.Context, layer oci.Layer, file *os.File) error {
 	slow := fault.New(fault.Unavailable, "the registry has sent the layer %s too slowly: it may pause for %v, "+
 		"and must send %d KiB per second", layer.Digest, slowclient.Grace, slowclient.BytesPerSecond>>10)

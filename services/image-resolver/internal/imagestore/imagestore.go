@@ -43,10 +43,10 @@ const (
 	namesDir  = "names"
 )
 
-// Source provides the content of images.
+// Source is the origin of the images that a store pulls, such as their registries.
 type Source interface {
-	// Image returns the manifest of an image, and its layer digests, working directory and user from its
-	// configuration. Implementations must verify the digests of the manifest and the configuration.
+	// Image returns the manifest of an image, and the part of its configuration that is needed to unpack it.
+	// Implementations must verify the digests of the manifest and the configuration.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
 	// Layer calls the function read with the content of a layer. If read fails, Layer may call it again with the
 	// content from another registry, such as a mirror, from the beginning.
@@ -69,7 +69,7 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Store is a store of images.
+// Store contains the root file systems of images in a directory on disk.
 type Store struct {
 	cfg     Config
 	root    *os.Root
@@ -115,7 +115,7 @@ func (s *Store) openDirectory() (err error) {
 	return s.admitGroup()
 }
 
-// admitGroup permits the Unix group in the configuration to read the directory of images.
+// admitGroup gives the configured Unix group read access to the directory of images.
 func (s *Store) admitGroup() error {
 	if err := checkReachable(s.cfg.Dir); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Store) admitGroup() error {
 	return nil
 }
 
-// checkReachable returns an error if sandboxes, which do not run as root, cannot enter a directory above dir.
+// checkReachable returns an error if sandboxes, which do not run as root, cannot enter a parent directory of dir.
 func checkReachable(dir string) error {
 	dir, err := filepath.Abs(dir)
 	for err == nil && dir != "/" {

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// Kinds of locks.
+// Kinds of file locks.
 const (
 	shared    = syscall.LOCK_SH
 	exclusive = syscall.LOCK_EX

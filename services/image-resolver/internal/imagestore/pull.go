@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/unpack"
 )
 
-// Entries of an image's directory.
+// Names in the directory of a stored image.
 const (
 	rootfs = "rootfs"
 	record = "image.json"
@@ -41,7 +41,7 @@ type Record struct {
 	// Bytes is an upper bound of the image's disk space. Files is the number of its files, directories and links.
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
-	// Used is the time of the last known use.
+	// Used is the time when a process last opened or released the image.
 	Used time.Time `json:"-"`
 }
 
@@ -55,7 +55,7 @@ type pullSlots struct {
 	byRegistry map[string]*semaphore.Weighted
 }
 
-// Maximum numbers of concurrent pulls.
+// Maximum numbers of concurrent pulls, in total and from a single registry.
 const (
 	maxPulls         = 4
 	maxRegistryPulls = 3
@@ -159,7 +159,7 @@ func (s *Store) nameImage(repository, digest string, err error) error {
 	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
 }
 
-// pull is the state of a running pull of an image, such as its temporary directory and its progress.
+// pull is a running download of an image into a temporary directory, with its progress.
 type pull struct {
 	store              *Store
 	stage              *stage

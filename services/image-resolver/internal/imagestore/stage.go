@@ -43,8 +43,8 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a temporary directory. If this fails, it keeps the lock file, so that a later sweepLeftovers
-// finds the directory.
+// discard removes a temporary directory. If this fails, it keeps the lock file, so that sweepLeftovers later
+// removes the directory.
 func (st *stage) discard() {
 	err := st.store.root.RemoveAll(st.dir)
 	if err == nil {
@@ -56,7 +56,7 @@ func (st *stage) discard() {
 	_ = st.lock.Close()
 }
 
-// makeRoot creates a directory in the stage and opens it as the root directory of an image.
+// makeRoot creates the root directory of an image in the temporary directory, and opens it.
 func (st *stage) makeRoot(name string) (*os.Root, error) {
 	at := path.Join(st.dir, name)
 	if err := errors.Join(st.store.root.MkdirAll(at, 0o755), st.store.root.Chmod(at, 0o755)); err != nil {

@@ -149,7 +149,7 @@ type RootFS struct {
 	DiffIDs []string
 	// WorkingDir is the working directory of containers. It may be missing in the layers.
 	WorkingDir string
-	// User is the user of containers, as a name or a number, with or without a group after a colon.
+	// User is the name or number of the containers' user, optionally with a group, such as "1000:1000".
 	User string
 }
 

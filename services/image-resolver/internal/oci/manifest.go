@@ -49,14 +49,14 @@ type Layer struct {
 	Size   int64
 }
 
-// Child is a member of an index.
+// Child is an entry of an index, for example the image for linux/arm64.
 type Child struct {
 	Digest string
 	// Platform is the platform that the index specifies for the child. It is nil if the index specifies none.
 	Platform *Platform
 }
 
-// IsIndex reports whether m is an index.
+// IsIndex reports whether m is an index of several images.
 func (m *Manifest) IsIndex() bool { return m.Children != nil }
 
 // Digest returns the SHA-256 digest of content in the form "sha256:HEX".

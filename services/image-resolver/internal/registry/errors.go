@@ -41,8 +41,8 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explainError converts err, an error of the operation op, to an error for users without secrets. The new error
-// names the registry, contains advice, and has a class of package fault, such as Unavailable. It does not wrap err,
+// explainError converts an error of the operation op to an error for users, without secrets. The new error names
+// the registry, contains advice, and has a class of package fault, such as Unavailable. It does not wrap err,
 // because callers could then read the secrets in its text.
 func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {

@@ -120,7 +120,7 @@ func (s *secrets) addCredential(auth authn.AuthConfig) {
 	}
 }
 
-// hideIn returns text without any secret.
+// hideIn returns text without these secrets, and without text that looks secret.
 func (s *secrets) hideIn(text string) string {
 	// Replace the longest secret first, because it may contain a shorter secret.
 	for _, secret := range slices.SortedFunc(slices.Values(*s), func(a, b string) int { return len(b) - len(a) }) {

@@ -97,7 +97,7 @@ func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) &&
 // mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.
 func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.isListed(g.host) }
 
-// isOwnHost reports whether host is the registry of the session. It also returns true if both are on this machine.
+// isOwnHost reports whether host is the session's registry. All loopback addresses count as the same host.
 func (g *guard) isOwnHost(host string) bool {
 	own := hostname(g.host)
 	return strings.EqualFold(own, host) || (dialguard.IsLoopback(own) && dialguard.IsLoopback(host))

@@ -17,7 +17,7 @@ const (
 	// maxProven is the maximum number of registries that we remember as working. It is limited because callers choose
 	// the registries.
 	maxProven = 256
-	// smallAnswers is the total size of a session's answers, in bytes, above which the session counts against
+	// smallAnswers is the maximum total size of a session's answers, in bytes, that does not count against
 	// maxLarge. Most manifests and configurations have a few KiB.
 	smallAnswers = 64 << 10
 	// maxLarge and maxLargePerRegistry limit the concurrent sessions with large answers, in total and for each
@@ -132,7 +132,7 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 }
 
 // release returns the slot to its limiter. If silent is true, because the registry did not answer, the lower limit
-// for unproven registries applies to it until its next complete answer.
+// for unproven registries applies to this registry until its next complete answer.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

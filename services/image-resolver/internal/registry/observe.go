@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// The operations of requests.
+// Operations of requests, for limits, error messages and metrics.
 const (
 	opPing     = "ping"
 	opToken    = "token"
@@ -32,7 +32,7 @@ const (
 type purpose struct {
 	op    string
 	layer bool // true if the size of the answer is not bounded
-	// tentative is true if the request uses TLS and the client will try plain HTTP after a failure.
+	// tentative is true if the client will try plain HTTP after a failure of this request with TLS.
 	tentative bool
 }
 
@@ -52,14 +52,14 @@ func (p purpose) describe(method string) string {
 	return strings.ToLower(method) + " " + p.op
 }
 
-// maxRegistries limits the values of the metric label registry, because callers choose the registries. All further
-// registries share the value otherRegistries.
+// maxRegistries limits the values of the metric label "registry", because callers choose the registries. All
+// further registries share the value otherRegistries.
 const (
 	maxRegistries   = 100
 	otherRegistries = "other"
 )
 
-// metrics counts and traces requests.
+// metrics counts and traces the requests to registries.
 type metrics struct {
 	tracer   trace.Tracer
 	requests metric.Int64Counter
@@ -121,7 +121,7 @@ func (m *metrics) registryLabel(registry string, answered bool) string {
 	return otherRegistries
 }
 
-// describeFailure describes an error for a trace span. It does not quote the error, which may contain server texts.
+// describeFailure describes an error for a trace span. It does not quote the error, which may contain secrets.
 func describeFailure(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {

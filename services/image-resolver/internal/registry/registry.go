@@ -52,13 +52,13 @@ type Config struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// Client talks to registries.
+// Client sends requests to image registries and their mirrors.
 type Client struct {
 	cfg     Config
 	limiter *limiter
 	metrics *metrics
-	// These maps contain the settings Insecure, Local and Mirrors by the canonical names of registries. The map local
-	// also contains the insecure registries and the mirrors.
+	// plaintext, local and mirrors are the settings Insecure, Local and Mirrors by canonical names of registries.
+	// The map local also contains the insecure registries and the mirrors.
 	plaintext map[string]bool
 	local     map[string]bool
 	mirrors   map[string][]string
@@ -96,7 +96,7 @@ func New(cfg Config) (*Client, error) {
 
 // With calls the function use with a session for a repository, such as "docker.io/library/busybox". It tries the
 // mirrors first and the registry last, until a call succeeds. Errors of the function keep their class. Other errors
-// are of class fault.Precondition if the registry rejected a request, and fault.Unavailable if none can be reached.
+// are of class fault.Precondition if the registry rejected a request, and fault.Unavailable if it did not answer.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
 	sources := c.sourcesOf(repository)

@@ -34,8 +34,8 @@ var transient = []int{
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retrier is an HTTP transport that retries the requests of a session. It waits between attempts for a growing
-// time, or for the time in the registry's Retry-After header.
+// retrier is an HTTP transport that retries the requests of a session with growing waits. It respects the
+// registry's Retry-After header.
 type retrier struct {
 	next http.RoundTripper
 	// failed is called before each retry, with the result of the failed attempt. It may read the body of resp.
@@ -81,7 +81,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// worthRetrying reports whether an attempt has failed temporarily, so that a retry may succeed.
+// worthRetrying reports whether an attempt failed for a temporary reason, so that a retry may succeed.
 func worthRetrying(resp *http.Response, err error) bool {
 	if err == nil {
 		return slices.Contains(transient, resp.StatusCode)

@@ -58,7 +58,7 @@ func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err erro
 	cache.Progress(req.Context(), s.explainError(req.Context(), purposeOf(req).describe(req.Method), err))
 }
 
-// WantedCredentials reports whether the registry required credentials and the session had credentials for it.
+// WantedCredentials reports whether the registry required credentials and received some from this session.
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged }
 
 // Head returns the digest of a tag's manifest. The digest is empty if the registry does not send it.
@@ -85,7 +85,7 @@ func (s *Session) Manifest(ctx context.Context, reference string) (*oci.Manifest
 	return oci.ParseManifest(mediaType, raw)
 }
 
-// Blob returns the content with a digest.
+// Blob returns the content with the given digest, such as an image's configuration, and verifies it.
 func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
 	raw, _, err := s.readAnswer(ctx, purpose{op: opBlob}, s.resourceURL("blobs", digest))
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return raw, verifyDigest(raw, digest, "blob")
 }
 
-// verifyDigest returns an error if raw does not have the given digest.
+// verifyDigest returns an error unless digest is the SHA-256 digest of raw.
 func verifyDigest(raw []byte, digest, what string) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)

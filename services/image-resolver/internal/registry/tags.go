@@ -24,7 +24,7 @@ const (
 	// maxTagBytes is the maximum total length of the tags in a list. It suffices for maxTags tags of image signatures,
 	// the longest tags in use.
 	maxTagBytes = 4 << 20
-	// maxPages limits the pages of a list of tags. A registry may send empty pages without end.
+	// maxPages limits the pages of a list of tags, because a registry may send empty pages without end.
 	maxPages = 1000
 )
 
@@ -96,7 +96,7 @@ func isNext(parameters string) bool {
 	return !related
 }
 
-// splitHeader splits the values of a header at a separator that is neither in quotes nor in angle brackets.
+// splitHeader splits header values at each separator outside of quotes and angle brackets.
 func splitHeader(values []string, separator byte) []string {
 	var parts []string
 	for _, value := range values {
@@ -127,7 +127,7 @@ type tagList struct {
 	tags  []string
 	bytes int
 	known map[string]bool
-	// repeated counts repeated tags.
+	// repeated is the number of tags that the registry has listed again.
 	repeated int
 }
 

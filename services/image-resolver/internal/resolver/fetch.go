@@ -105,7 +105,7 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return old.image, nil
 		}
-		// The registry is unavailable. After a rejection, we send GET, because its answer contains the reason.
+		// The registry is unavailable. If it only rejected HEAD, we try GET, whose answer contains the reason.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	return image, nil
 }
 
-// maxDepth is the maximum nesting of indexes within indexes.
+// maxDepth is the maximum number of nested indexes on the way to an image.
 const maxDepth = 3
 
 // chooseMember returns the image of the manifest m. If m is an index, it returns the first image in the index for a

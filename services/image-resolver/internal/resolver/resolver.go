@@ -34,7 +34,7 @@ type Config struct {
 	// Platforms are the platforms to choose from if a request names none, in order of preference.
 	Platforms oci.Platforms
 	Registry  *registry.Client
-	// MaxBytes bounds the cache.
+	// MaxBytes is the maximum size of the cache, in bytes.
 	MaxBytes int64
 	// Tags is the lifetime of cached digests of tags and cached lists of tags. Answers about digests never expire.
 	Tags      cache.Lifetime

@@ -17,10 +17,10 @@ import (
 // Name is a host name for which all certificates of this package are valid, in addition to localhost.
 const Name = "registry.example"
 
-// Authority signs certificates.
+// Authority is a certificate authority for tests.
 type Authority struct{ *mtlstest.Authority }
 
-// NewAuthority makes an authority.
+// NewAuthority returns a new certificate authority that is valid for an hour.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	return &Authority{mtlstest.NewAuthority(t, time.Hour)}
@@ -50,7 +50,7 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Write makes a file in a directory.
+// Write writes a file to a directory.
 func Write(t testing.TB, directory, name string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {

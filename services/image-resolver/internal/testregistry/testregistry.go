@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testregistry runs in-memory registries for tests, and counts their requests. Middlewares inject failures.
+// Package testregistry runs in-memory registries for tests, counts their requests and injects failures.
 package testregistry
 
 import (
@@ -23,7 +23,7 @@ import (
 
 // Registry is an in-memory registry that listens on a loopback port.
 type Registry struct {
-	// Host is its host and port.
+	// Host is the address of the registry, as host:port.
 	Host string
 
 	plain *httptest.Server
@@ -97,7 +97,7 @@ func (r *Registry) Tag(t testing.TB, at string, image v1.Image) {
 	}
 }
 
-// PushIndex puts an index under a name.
+// PushIndex stores a multi-platform index under a name such as "fn:v1".
 func (r *Registry) PushIndex(t testing.TB, at string, index v1.ImageIndex) {
 	t.Helper()
 	if err := remote.WriteIndex(r.reference(t, at), index, unkept); err != nil {

@@ -40,8 +40,8 @@ func cleanName(name string) (string, error) {
 	return cleaned, nil
 }
 
-// resolveDirectory returns the path of the directory dir without symbolic links. It resolves links inside the
-// image, as a container would. It creates missing directories.
+// resolveDirectory returns the path of the directory dir with all symbolic links resolved inside the image, as in a
+// container. It creates missing directories.
 func (t *Tree) resolveDirectory(dir string) (string, error) {
 	if dir == t.last.name {
 		return t.last.dir, nil

@@ -23,7 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Modes of everything that is written.
+// Modes of all unpacked directories, files and executable files.
 const (
 	modeDir     = 0o755
 	modeFile    = 0o444
@@ -34,7 +34,7 @@ const (
 // content is rounded up to a multiple of it.
 const entryBytes = 4 << 10
 
-// Limits bound an unpacked image.
+// Limits bounds the disk space and the number of files of an unpacked image.
 type Limits struct {
 	// Bytes is the maximum disk space of the unpacked image, in bytes.
 	Bytes int64
@@ -51,7 +51,7 @@ type Tree struct {
 	steps  int64 // total number of directories on the paths of all entries
 	// read is the number of uncompressed bytes that were read from all layers so far.
 	read int64
-	// buffer is for the content of files.
+	// buffer is a reusable buffer for the content of files.
 	buffer []byte
 	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
@@ -94,7 +94,7 @@ func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 	}
 }
 
-// brokenArchive returns an error of class fault.Precondition for an archive that cannot be read. It returns err
+// brokenArchive wraps err in an error of class fault.Precondition about an invalid archive. It returns err
 // unchanged if err already has a class.
 func brokenArchive(err error) error {
 	if fault.Of(err) != fault.Internal {
@@ -130,7 +130,7 @@ func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	return t.writeEntry(header, path.Join(dir, path.Base(name)), content)
 }
 
-// writeEntry writes an entry of a layer. Its parent directory must exist, at a path without symbolic links.
+// writeEntry writes a file, directory or link. Directories on the path at must exist, and not be symbolic links.
 func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) error {
 	if err := t.countEntry(header.Name); err != nil {
 		return err
@@ -230,13 +230,13 @@ func (t *Tree) writeFile(header *tar.Header, at string, content io.Reader) error
 	return errors.Join(t.copyContent(file, readFrom{content}), file.Chmod(mode), file.Close())
 }
 
-// holeBytes is the granularity of holes.
+// holeBytes is the size of a block of zeros that becomes a hole in a file, in bytes.
 const holeBytes = 64 << 10
 
 var zeros [holeBytes]byte
 
-// copyContent writes the content of a file. It leaves holes for zeros, which need no disk space, because some
-// images contain gigabytes of zeros in files such as /var/log/lastlog.
+// copyContent writes a sparse file, so that zeros need no disk space. Some images contain gigabytes of zeros in
+// files such as /var/log/lastlog.
 func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	for at := int64(0); ; {
 		n, err := io.ReadFull(content, t.buffer)
@@ -255,8 +255,8 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom gives errors of reading an archive the class fault.Precondition, to distinguish them from write errors
-// of the disk.
+// readFrom assigns the class fault.Precondition to errors of reading an archive, to distinguish them from write
+// errors of the disk.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {
@@ -267,7 +267,7 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rejectEntry returns the error for an entry that must not be unpacked. The format why continues "its entry NAME".
+// rejectEntry returns the error for an entry that must not be unpacked. The format why follows "its entry NAME".
 func rejectEntry(name, why string, args ...any) error {
 	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }

@@ -61,7 +61,7 @@ func (t *Tree) hideEntry(entry, dir, name string) error {
 	return t.removeEntry(at)
 }
 
-// clearLower removes the entries of lower layers from a directory. The entries of the current layer stay.
+// clearLower removes everything from a directory that the current layer did not write.
 func (t *Tree) clearLower(dir string) error {
 	if !t.layer.markCleared(dir) {
 		return nil // lower layers have no entries left
@@ -103,7 +103,7 @@ func (p paths) addPath(at string) {
 	}
 }
 
-// hasPath reports whether the current layer has written a path, or an entry below it.
+// hasPath reports whether the current layer has written a file or directory at the path, or below it.
 func (p paths) hasPath(at string) bool {
 	_, ok := p.written[maphash.String(p.seed, at)]
 	return ok
