@@ -33,7 +33,7 @@ var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON,
 type Manifest struct {
 	// Digest is the digest of this manifest or index itself.
 	Digest string
-	// Children are the manifests in an index, for example for other platforms. It is nil for a single image.
+	// Children are the manifests in an index, such as for other platforms. The list is nil for a single image.
 	Children []Child
 	// Config is the digest of the image's configuration. It is empty for an index.
 	Config string

@@ -21,7 +21,7 @@ import (
 )
 
 // Session sends requests about a single repository to a single registry. Only a single goroutine may use a Session.
-// It is valid only until the function that was passed to [Client.With] returns.
+// A Session is valid only until the function that was passed to [Client.With] returns.
 type Session struct {
 	repo    name.Repository
 	cred    credentials.Credential
