@@ -6,7 +6,6 @@ package function
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -89,13 +88,10 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		cfg: cfg, env: WithGo(cfg.Env, cfg.goMemory()), kills: cgroup.NewKills(cgroup.Container),
 		tracer: cfg.Telemetry.Tracers.Tracer(cfg.Program),
 	}
-	s.preforks, err = cfg.Telemetry.Meters.Meter(cfg.Program).Int64Counter("fn.prefork",
+	s.preforks = telemetry.Must(cfg.Telemetry.Meters.Meter(cfg.Program).Int64Counter("fn.prefork",
 		metric.WithDescription(
 			"Evaluations of functions with a prefork pool: a hit used a spare process, a miss found none. "+
-				"Labels: function, outcome."))
-	if err != nil {
-		return nil, fmt.Errorf("set up the metric of spare processes: %w", err)
-	}
+				"Labels: function, outcome.")))
 	if s.confiner, err = cfg.newConfiner(); err != nil {
 		return nil, err
 	}

@@ -15,10 +15,7 @@ import (
 // TestAwaitedCertificate starts a server before its certificate is there.
 func TestAwaitedCertificate(t *testing.T) {
 	authority, tel := mtlstest.NewAuthority(t, time.Hour), telemetry.Discard()
-	identity, err := mtls.Hold(tel.Log, tel.Meters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := mtls.Hold(tel.Log, tel.Meters)
 	servetest.Go(t, identity.Run)
 	address := start(t, identity)
 	secure := authority.Identity(t, caller).ClientOfSibling("server")

@@ -18,10 +18,7 @@ import (
 // TestHeldCertificate has a program keep its certificate in memory, with another one in between.
 func TestHeldCertificate(t *testing.T) {
 	authority, tel := mtlstest.NewAuthority(t, time.Hour), telemetry.Discard()
-	identity, err := mtls.Hold(tel.Log, tel.Meters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := mtls.Hold(tel.Log, tel.Meters)
 	servetest.Go(t, identity.Run)
 	address := start(t, identity)
 	call := func() error {

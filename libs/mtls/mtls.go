@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // IDsWanted describes a list of SPIFFE IDs and prefixes in the error message about an invalid setting.
@@ -66,7 +67,8 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 		return nil, fmt.Errorf("read the certificate of this program in %s: %w", cfg.Directory, err)
 	}
 	i.useMaterial(found)
-	return i, i.registerMetrics(meters.Meter("mtls"))
+	i.registerMetrics(meters.Meter("mtls"))
+	return i, nil
 }
 
 // Available returns a channel that is closed when the program has its first certificate, or nil if i is nil.
@@ -220,38 +222,32 @@ func (i *Identity) Details() []string {
 	return details
 }
 
-func (i *Identity) registerMetrics(meter metric.Meter) error {
-	expires, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
+func (i *Identity) registerMetrics(meter metric.Meter) {
+	expires := telemetry.Must(meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
 		metric.WithDescription(
 			"Unix time at which the program's certificate expires, or its longest-lived issuer. "+
-				"Labels: certificate."))
-	warns, warnErr := meter.Float64ObservableGauge("fn.certificate.warning.timestamp", metric.WithUnit("s"),
+				"Labels: certificate.")))
+	warns := telemetry.Must(meter.Float64ObservableGauge("fn.certificate.warning.timestamp", metric.WithUnit("s"),
 		metric.WithDescription(
 			"Unix time at which the program begins to report the expiry: an hour before, or in the last quarter of "+
-				"a shorter life. Labels: certificate."))
-	if err = errors.Join(err, warnErr); err != nil {
-		return fmt.Errorf("set up the metrics of certificates: %w", err)
-	}
-	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+				"a shorter life. Labels: certificate.")))
+	telemetry.Must(meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, e := range i.expiries() {
 			what := metric.WithAttributes(attribute.String("certificate", e.what))
 			o.ObserveFloat64(expires, float64(e.at.Unix()), what)
 			o.ObserveFloat64(warns, float64(e.warn.Unix()), what)
 		}
 		return nil
-	}, expires, warns)
-	if err != nil {
-		return fmt.Errorf("set up the metrics of certificates: %w", err)
-	}
-	return nil
+	}, expires, warns))
 }
 
 // Hold returns an identity without a certificate, for programs that receive their certificate over the network
 // instead of from files. Callers must set the certificate by [Identity.Replace], and must keep [Identity.Run]
 // running while they use the identity.
-func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
+func Hold(log *slog.Logger, meters metric.MeterProvider) *Identity {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
-	return i, i.registerMetrics(meters.Meter("mtls"))
+	i.registerMetrics(meters.Meter("mtls"))
+	return i
 }
 
 // Replace sets the certificate for new connections. The keys of files are the file names of [Config.Directory],

@@ -98,7 +98,8 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 	}
 	i := &Identity{log: log, available: make(chan struct{})}
 	i.useMaterial(made)
-	return i, i.registerMetrics(meters.Meter("mtls"))
+	i.registerMetrics(meters.Meter("mtls"))
+	return i, nil
 }
 
 // newCertificate returns a self-signed certificate with a new key. The certificate is never renewed, and therefore

@@ -6,7 +6,6 @@ package resolverclient
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"go.opentelemetry.io/otel/metric"
@@ -15,6 +14,7 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // maxBytes limits the memory for stored lists of tags and, separately, for stored images of about 3 KiB each.
@@ -31,7 +31,7 @@ type Client struct {
 type imageKey struct{ image, constraint string }
 
 // New returns a Client that sends its queries with the given RPC client.
-func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric.MeterProvider) (*Client, error) {
+func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric.MeterProvider) *Client {
 	askTags := func(ctx context.Context, repository string) (*imageresolverv1.ListTagsResponse, error) {
 		resp, err := client.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 		return resp, rpcfault.FromConnect(err)
@@ -48,16 +48,13 @@ func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric
 	imageBytes := func(k imageKey, resp *imageresolverv1.ResolveImageResponse) int64 {
 		return int64(len(k.image) + len(k.constraint) + 2*proto.Size(resp))
 	}
-	counter, err := meters.Meter("cache").Int64Counter("fn.stale.answers",
+	counter := telemetry.Must(meters.Meter("cache").Int64Counter("fn.stale.answers",
 		metric.WithDescription("Old answers that were used because the image-resolver did not answer: tags or images. "+
-			"Labels: kind."))
-	if err != nil {
-		return nil, fmt.Errorf("set up the metrics of the image-resolver's client: %w", err)
-	}
+			"Labels: kind.")))
 	return &Client{
 		tags:   newLastAnswers(askTags, tagsBytes, counter, "tags"),
 		images: newLastAnswers(askImage, imageBytes, counter, "images"),
-	}, nil
+	}
 }
 
 // ListTags implements imageresolverv1connect.ImageResolverServiceClient. It returns the tags of a repository.

@@ -54,10 +54,7 @@ func (r *resolver) ResolveImage(
 
 func remote(t *testing.T, r *resolver) *resolverclient.Client {
 	t.Helper()
-	client, err := resolverclient.New(r, noop.NewMeterProvider())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := resolverclient.New(r, noop.NewMeterProvider())
 	return client
 }
 
@@ -128,10 +125,7 @@ func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 func TestDigestsAreResolvedOnce(t *testing.T) {
 	r := &resolver{}
 	tel, scrape := scrapetest.New(t)
-	client, err := resolverclient.New(r, tel.Meters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := resolverclient.New(r, tel.Meters)
 	for _, tc := range []struct {
 		image, constraint string
 		asked             int // so far

@@ -20,6 +20,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 const (
@@ -218,13 +220,9 @@ func (b *balancer) close() {
 }
 
 // newSilences returns the metric that counts how often a replica was found not to answer.
-func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
-	counter, err := meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
-		metric.WithDescription("Replicas of another service that were found not to answer. Labels: service."))
-	if err != nil {
-		return nil, fmt.Errorf("set up the metrics of calls to other services: %w", err)
-	}
-	return counter, nil
+func newSilences(meters metric.MeterProvider) metric.Int64Counter {
+	return telemetry.Must(meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
+		metric.WithDescription("Replicas of another service that were found not to answer. Labels: service.")))
 }
 
 // serviceOf returns the first part of an address's host name (the name of the Kubernetes Service).

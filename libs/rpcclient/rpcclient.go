@@ -65,28 +65,21 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 	for _, option := range options {
 		option(c)
 	}
-	tracing, err := tel.Interceptor()
-	if err != nil {
-		return nil, fmt.Errorf("set up tracing of calls to other services: %w", err)
-	}
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("read a service's address: %w", err)
-	}
-	silences, err := newSilences(tel.Meters)
-	if err != nil {
-		return nil, err
 	}
 	if secure == nil {
 		// The certificate must contain the name of the service even if the client connects to the IP address of a
 		// replica, because all replicas use the service's certificate.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
-	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}
+	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tel.Interceptor())}
 	connections := func() *http.Transport { return newTransport(secure.Clone(), c.dial) }
 	c.transport = connections()
 	c.balancer = &balancer{
-		url: u, lookup: c.lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
+		url: u, lookup: c.lookup, dial: connections, silences: newSilences(tel.Meters), log: tel.Log,
+		closed: make(chan struct{}),
 	}
 	c.HTTP = &http.Client{Transport: router{c.transport}}
 	c.balancer.health = connect.NewClient[grpc_health_v1.HealthCheckRequest, grpc_health_v1.HealthCheckResponse](

@@ -5,7 +5,6 @@ package rpcserve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -103,15 +102,12 @@ type rejections struct {
 	lines sync.Map
 }
 
-func newRejections(port string, t *telemetry.Telemetry) (*rejections, error) {
-	total, err := t.Meters.Meter("rpcserve").Int64Counter("fn.callers.rejected",
+func newRejections(port string, t *telemetry.Telemetry) *rejections {
+	total := telemetry.Must(t.Meters.Meter("rpcserve").Int64Counter("fn.callers.rejected",
 		metric.WithDescription(
 			"Requests that a port with TLS rejected because of their sender: unauthenticated without a valid "+
-				"identity, permission_denied with an identity that may not call. Labels: port, reason."))
-	if err != nil {
-		return nil, fmt.Errorf("set up the metrics of rejected callers: %w", err)
-	}
-	return &rejections{port: port, telemetry: t, total: total}, nil
+				"identity, permission_denied with an identity that may not call. Labels: port, reason.")))
+	return &rejections{port: port, telemetry: t, total: total}
 }
 
 // recordRejection counts a rejected request, and logs at most one request per minute and reason.

@@ -63,12 +63,11 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 
 // Restrict returns a handler with the same services for another port. Access decides which requests this port
 // answers, and a nil Access admits all requests. Port is the name of the port in metrics and logs.
-func (h *Handler) Restrict(port string, access Access) (*Handler, error) {
-	rejected, err := newRejections(port, h.telemetry)
+func (h *Handler) Restrict(port string, access Access) *Handler {
 	restricted := *h
 	restricted.access = access
-	restricted.rejected = rejected
-	return &restricted, err
+	restricted.rejected = newRejections(port, h.telemetry)
+	return &restricted
 }
 
 // ServeHTTP implements http.Handler. It rejects requests that are not permitted or are compressed, and passes other

@@ -8,7 +8,6 @@ package rpcserve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -54,12 +53,8 @@ const healthBytes = 4 << 10
 
 // NewHandler returns the handler for a port with the services. Each service must limit the size of its messages.
 func NewHandler(cfg Config, services ...Service) (*Handler, error) {
-	tracing, err := cfg.Telemetry.Interceptor()
-	if err != nil {
-		return nil, fmt.Errorf("set up tracing of RPCs: %w", err)
-	}
 	options := []connect.HandlerOption{
-		connect.WithInterceptors(tracing, rpcfault.Interceptor()),
+		connect.WithInterceptors(cfg.Telemetry.Interceptor(), rpcfault.Interceptor()),
 		connect.WithRecover(recoverPanic(cfg.Telemetry.Log)),
 	}
 	h := &Handler{
@@ -77,13 +72,13 @@ func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 	}
 	// Health checks get no tracing, because they are too frequent.
 	health := mount{name: grpchealth.HealthV1ServiceName, requestBytes: healthBytes, responseBytes: healthBytes}
-	err = h.add(health, func(options ...connect.HandlerOption) (string, http.Handler) {
+	err := h.add(health, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})
 	if err = errors.Join(err, h.addReflection(names)); err != nil {
 		return nil, err
 	}
-	return h.Restrict(cfg.Port, cfg.Access)
+	return h.Restrict(cfg.Port, cfg.Access), nil
 }
 
 // recoverPanic returns a function that Connect calls when a handler panics. It logs the stack and converts the

@@ -138,17 +138,34 @@ func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Re
 	provider := sdkmetric.NewMeterProvider(options...)
 	t.Meters = provider
 	t.shutdown = append(t.shutdown, provider.Shutdown)
-	return buildInfo(provider)
+	buildInfo(provider)
+	return nil
 }
 
 // buildInfo adds the metric fn.build.info, whose labels are the versions of the program and of Go.
-func buildInfo(provider metric.MeterProvider) error {
+func buildInfo(provider metric.MeterProvider) {
 	labels := metric.WithAttributes(
 		attribute.String("version", version.String()), attribute.String("goversion", runtime.Version()))
-	_, err := provider.Meter("telemetry").Int64ObservableGauge("fn.build.info",
+	Must(provider.Meter("telemetry").Int64ObservableGauge("fn.build.info",
 		metric.WithDescription("1, with the versions of the program and of Go. Labels: version, goversion."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(1, labels); return nil }))
-	return err
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(1, labels); return nil })))
+}
+
+// Must returns a new metric. It panics if err is not nil: names, units and bounds of metrics are constants, so that an
+// error is a defect of the program.
+func Must[T any](created T, err error) T {
+	if err != nil {
+		panic("telemetry: create a metric: " + err.Error())
+	}
+	return created
+}
+
+// Observe returns an option for a gauge whose current value the function value returns.
+func Observe[N int | int64](value func() N) metric.Int64ObservableGaugeOption {
+	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(value()))
+		return nil
+	})
 }
 
 // Bool returns 1 for true and 0 for false, as the value of a gauge.
@@ -182,14 +199,14 @@ func (t *Telemetry) Component(cfg Config) serve.Component {
 }
 
 // Interceptor returns an interceptor that traces and measures RPCs, for servers and for clients.
-func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
-	return otelconnect.NewInterceptor(
+func (t *Telemetry) Interceptor() connect.Interceptor {
+	return Must(otelconnect.NewInterceptor(
 		otelconnect.WithTracerProvider(t.Tracers),
 		otelconnect.WithMeterProvider(t.Meters),
 		otelconnect.WithPropagator(t.Propagator),
 		// We continue the traces of callers, because callers are inside the cluster and trusted.
 		otelconnect.WithTrustRemote(),
-	)
+	))
 }
 
 // Discard returns a Telemetry that drops all traces, metrics and logs. It is for tests and tools.

@@ -52,10 +52,7 @@ func (e echo) EvaluateFunction(ctx context.Context,
 // call makes one RPC to a traced server, from a caller with its own trace.
 func call(t *testing.T, tel *telemetry.Telemetry) {
 	t.Helper()
-	interceptor, err := tel.Interceptor()
-	if err != nil {
-		t.Fatal(err)
-	}
+	interceptor := tel.Interceptor()
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(echo{tel}, connect.WithInterceptors(interceptor)))
 	server := httptest.NewServer(mux)

@@ -56,9 +56,7 @@ func Connect(cfg Config, frame servermain.Frame) (Services, error) {
 		}
 		options := slices.Concat(client.Options, []connect.ClientOption{client.Balanced()})
 		resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...)
-		if s.ImageResolver, err = resolverclient.New(resolver, frame.Telemetry.Meters); err != nil {
-			return s, err
-		}
+		s.ImageResolver = resolverclient.New(resolver, frame.Telemetry.Meters)
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
 		client, err := s.newClient(cfg.PodManager, "pod-manager", frame)

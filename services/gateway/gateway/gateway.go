@@ -58,7 +58,7 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 		return serve.Component{}, err
 	}
 	ended := evalhistory.New()
-	requests, err := evalhandler.New(evalhandler.Config{
+	requests := evalhandler.New(evalhandler.Config{
 		Names: nameresolver.Resolver{
 			DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy,
 		},
@@ -73,9 +73,6 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 		Telemetry:           frame.Telemetry,
 		History:             ended,
 	})
-	if err != nil {
-		return serve.Component{}, err
-	}
 	warnings := func() []string {
 		warnings := frame.Identity.Details()
 		if n := requests.QueuedForMemory(); n > 0 {
@@ -149,9 +146,10 @@ func newEvaluators(cfg Config, services Services, frame servermain.Frame) (e eva
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
 		e.conns = newPodConns(cfg, services, frame)
-		if e.pod, err = newPod(cfg, services, e.conns, frame); err != nil {
-			return e, err
-		}
+		e.pod = podeval.New(podeval.Config{
+			Leases: services.PodManager, Conns: e.conns, MaxRetries: cfg.Pod.MaxRetries,
+			ConnectTimeout: connectTimeout, Telemetry: frame.Telemetry,
+		})
 	}
 	return e, nil
 }

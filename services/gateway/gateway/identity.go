@@ -62,9 +62,7 @@ func newEndpoints(cfg Config, handler *rpcserve.Handler, frame servermain.Frame)
 	secure.Name = "evaluator with TLS"
 	secure.Address = cfg.TLSAddress
 	secure.TLS = frame.Identity.Server()
-	if secure.Handler, err = handler.Restrict(secure.Name, access); err != nil {
-		return nil, err
-	}
+	secure.Handler = handler.Restrict(secure.Name, access)
 	if cfg.Address == off {
 		return []serve.Endpoint{secure}, nil
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
 )
 
 const (
@@ -31,13 +30,6 @@ func newPodConns(cfg Config, services Services, frame servermain.Frame) *podconn
 		Idle: cfg.Pod.IdleTimeout, Max: maxIdleConns,
 		MaxMessageBytes: cfg.MaxMessageBytes, Identity: cmp.Or(services.PodIdentity, frame.Identity),
 		Telemetry: frame.Telemetry,
-	})
-}
-
-func newPod(cfg Config, services Services, conns *podconn.Pool, frame servermain.Frame) (*podeval.Evaluator, error) {
-	return podeval.New(podeval.Config{
-		Leases: services.PodManager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,
-		ConnectTimeout: connectTimeout, Telemetry: frame.Telemetry,
 	})
 }
 

@@ -55,5 +55,5 @@ func newResultCache(cfg Config, services Services, frame servermain.Frame) (*res
 	return resultcache.New(resultcache.Config{
 		Images: images, Except: network, MaxBytes: cmp.Or(cfg.ResultCache.MaxBytes, 32<<20), Digests: digests,
 		Meters: frame.Telemetry.Meters,
-	})
+	}), nil
 }

@@ -118,10 +118,7 @@ func (c *Config) newIssuer(
 	setup.Meter = frame.Telemetry.Meters.Meter("pod-manager/issuer")
 	result := certificateIssuer{}
 	if frame.Identity == nil {
-		identity, err := mtls.Hold(log, frame.Telemetry.Meters)
-		if err != nil {
-			return certificateIssuer{}, err
-		}
+		identity := mtls.Hold(log, frame.Telemetry.Meters)
 		setup.Held, result.refused = newHeldCertificate(own, identity)
 		result.component = serve.Component{Tasks: []serve.Task{identity.Run}, Ready: identity.Available()}
 		frame.Identity = identity

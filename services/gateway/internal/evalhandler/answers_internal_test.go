@@ -50,13 +50,10 @@ func (w closedWindow) Write(p []byte) (int, error) {
 func TestUnreadAnswersDoNotStopOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 10_000
-		h, err := New(Config{
+		h := New(Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{echo{}},
 			MaxMessageBytes: 2 * size, MemoryBudgetBytes: 20 * size, Telemetry: telemetry.Discard(),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		_, service := h.Serve()
 		list := append([]byte("kind: ResourceList\nitems: []\n"), bytes.Repeat([]byte("#\n"), size/2)...)
 		message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: list})
@@ -98,13 +95,10 @@ func TestDroppedAnswersAreCounted(t *testing.T) {
 	tel, scrape := scrapetest.New(t)
 	log := new(logtest.Log)
 	tel.Log = slog.New(slog.NewTextHandler(log, nil))
-	h, err := New(Config{
+	h := New(Config{
 		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{slow{}},
 		MaxMessageBytes: 100, MemoryBudgetBytes: 100, MaxLogRate: 10, Telemetry: tel,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	synctest.Test(t, func(t *testing.T) {
 		_, service := h.Serve()
 		message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: []byte(list)})
@@ -168,13 +162,10 @@ func (echo) Evaluate(_ context.Context, req evaluation.Request) (evaluation.Resp
 // TestOutputsAreReserved has an answer be written that is larger than its request.
 func TestOutputsAreReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, err := New(Config{
+		h := New(Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{large{}},
 			MaxMessageBytes: 100, MemoryBudgetBytes: 100, Telemetry: telemetry.Discard(),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		_, service := h.Serve()
 		list := []byte("kind: ResourceList")
 		message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: list})
@@ -213,14 +204,11 @@ func TestRequestsWaitForTheirFunctionsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int64
 		closed := make(chan struct{})
-		h, err := New(Config{
+		h := New(Config{
 			Names:           nameresolver.Resolver{DefaultPrefix: "example.com"},
 			Chain:           evaluation.Chain{hanging{running: &running, closed: closed}},
 			MaxMessageBytes: 1000, MemoryBudgetBytes: 1000, Telemetry: telemetry.Discard(),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		_, service := h.Serve()
 		list := append([]byte("kind: ResourceList\n"), bytes.Repeat([]byte("#\n"), 110)...)
 		message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: list})

@@ -72,21 +72,17 @@ type Handler struct {
 }
 
 // New returns a handler. Callers must serve it through [Handler.Serve], which limits the memory of requests.
-func New(cfg Config) (*Handler, error) {
+func New(cfg Config) *Handler {
 	tel := cfg.Telemetry
-	h := &Handler{
+	budget := evalserve.NewBudget(
+		cfg.MemoryBudgetBytes, serve.DefaultWindows, "the gateway's setting "+cfg.MemoryBudgetSetting)
+	return &Handler{
 		names: cfg.Names, chain: cfg.Chain, history: cfg.History,
 		tracer: tel.Tracers.Tracer("gateway"),
 		lines:  newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
-		budget: evalserve.NewBudget(
-			cfg.MemoryBudgetBytes, serve.DefaultWindows, "the gateway's setting "+cfg.MemoryBudgetSetting),
+		budget: budget, metrics: newMetrics(tel.Meters, budget),
 	}
-	var err error
-	if h.metrics, err = newMetrics(tel.Meters, h.budget); err != nil {
-		return nil, err
-	}
-	return h, nil
 }
 
 // EvaluateFunction implements Porch's FunctionEvaluator service.

@@ -74,10 +74,7 @@ func newHandlerWith(t *testing.T, cfg evalhandler.Config) *evalhandler.Handler {
 	cfg.Names = nameresolver.Resolver{DefaultPrefix: "example.com"}
 	cfg.Chain = evaluation.Chain{catalog{}}
 	cfg.MaxMessageBytes, cfg.MemoryBudgetBytes = 1<<20, 1<<20
-	h, err := evalhandler.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := evalhandler.New(cfg)
 	return h
 }
 
@@ -141,14 +138,11 @@ func TestImageLabelsAreBounded(t *testing.T) {
 func TestInvalidListsReachNoEvaluator(t *testing.T) {
 	for _, image := range []string{"good:v1", "unknown:v1"} {
 		asked := 0
-		h, err := evalhandler.New(evalhandler.Config{
+		h := evalhandler.New(evalhandler.Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 			Chain:     evaluation.Chain{counted{catalog{}, &asked}},
 			Telemetry: telemetry.Discard(),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, list := range []string{"kind: [", ""} {
 			_, err := h.EvaluateFunction(t.Context(),
 				&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
@@ -259,16 +253,13 @@ func TestLookupTimeoutsNameTheirSetting(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, err := evalhandler.New(evalhandler.Config{
+				h := evalhandler.New(evalhandler.Config{
 					Names: slowNames{}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 					MaxEvaluationTime: time.Minute, MaxTimeSetting: "FNR_SOME_TIME", Telemetry: telemetry.Discard(),
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
 				ctx, cancel := context.WithTimeout(t.Context(), tc.caller)
 				defer cancel()
-				_, err = h.EvaluateFunction(ctx,
+				_, err := h.EvaluateFunction(ctx,
 					&evaluator.EvaluateFunctionRequest{Image: "fn", Tag: ">=1", ResourceList: []byte(list)})
 				if fault.Of(err) != fault.DeadlineExceeded ||
 					strings.Contains(err.Error(), "raise the gateway's setting FNR_SOME_TIME") != tc.named {
@@ -294,16 +285,13 @@ func (waiting) Evaluate(ctx context.Context, req evaluation.Request) (evaluation
 func TestTheReasonComesBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, _ := scrapetest.New(t)
-		h, err := evalhandler.New(evalhandler.Config{
+		h := evalhandler.New(evalhandler.Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{waiting{}},
 			MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err = h.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)})
+		_, err := h.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)})
 		if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "waiting for a pod: queued") {
 			t.Errorf("got %v, want what was waited for", err)
 		}

@@ -5,7 +5,6 @@ package evalhandler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -39,39 +38,28 @@ type metrics struct {
 var sizes = metric.WithExplicitBucketBoundaries(telemetry.Bytes...)
 
 // newMetrics registers the metrics of evaluations and of the memory budget, and returns them.
-func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metrics, error) {
+func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) *metrics {
 	meter := provider.Meter("gateway")
-	m := &metrics{}
-	var errs [9]error
-	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations",
-		metric.WithDescription("Evaluations that ended. Labels: image, executor, code, severity."))
-	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), evalmetrics.Seconds,
-		metric.WithDescription("Time from request to response. Labels: image, executor, code, severity."))
-	m.phases, errs[2] = evalmetrics.NewPhases(provider)
-	m.rejections, errs[3] = meter.Int64Counter("fn.rejections",
-		metric.WithDescription("Requests that were rejected before any function ran. Labels: reason."))
-	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes,
-		metric.WithDescription("Size of resource lists received."))
-	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes,
-		metric.WithDescription("Size of resource lists returned."))
-	_, errs[6] = meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
+	telemetry.Must(meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
 		metric.WithDescription("Bytes reserved from the memory budget, for requests and outputs."),
-		observeGauge(budget.Reserved))
-	_, errs[7] = meter.Int64ObservableGauge("fn.requests.queued",
+		telemetry.Observe(budget.Reserved)))
+	telemetry.Must(meter.Int64ObservableGauge("fn.requests.queued",
 		metric.WithDescription("Requests and answers that wait for the memory budget, or for their function's share of it."),
-		observeGauge(budget.Queued))
-	m.active, errs[8] = evalmetrics.NewActive(provider)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
+		telemetry.Observe(budget.Queued)))
+	return &metrics{
+		evaluations: telemetry.Must(meter.Int64Counter("fn.evaluations",
+			metric.WithDescription("Evaluations that ended. Labels: image, executor, code, severity."))),
+		duration: telemetry.Must(meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), evalmetrics.Seconds,
+			metric.WithDescription("Time from request to response. Labels: image, executor, code, severity."))),
+		rejections: telemetry.Must(meter.Int64Counter("fn.rejections",
+			metric.WithDescription("Requests that were rejected before any function ran. Labels: reason."))),
+		requestBytes: telemetry.Must(meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes,
+			metric.WithDescription("Size of resource lists received."))),
+		responseBytes: telemetry.Must(meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes,
+			metric.WithDescription("Size of resource lists returned."))),
+		phases: evalmetrics.NewPhases(provider),
+		active: evalmetrics.NewActive(provider),
 	}
-	return m, nil
-}
-
-func observeGauge(value func() int64) metric.Int64ObservableGaugeOption {
-	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(value())
-		return nil
-	})
 }
 
 // sample contains the data that metrics, trace, log and history record about an evaluation.

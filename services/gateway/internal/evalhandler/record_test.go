@@ -26,13 +26,10 @@ import (
 func remembered(t *testing.T, e evaluation.Evaluator, image, list string) *gatewayv1.Evaluation {
 	t.Helper()
 	h := evalhistory.New()
-	door, err := evalhandler.New(evalhandler.Config{
+	door := evalhandler.New(evalhandler.Config{
 		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e}, History: h,
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: telemetry.Discard(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4},
 	}))

@@ -39,13 +39,10 @@ func evaluationSpan(t *testing.T, e evaluation.Evaluator, image string) map[stri
 	spans := tracetest.NewInMemoryExporter()
 	tel := telemetry.Discard()
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	h, err := evalhandler.New(evalhandler.Config{
+	h := evalhandler.New(evalhandler.Config{
 		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e},
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
 	for _, span := range spans.GetSpans() {
 		if span.Name != "fn.evaluate" {

@@ -4,7 +4,6 @@ package evalmetrics
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/phase"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // Active counts the running evaluations in each phase, and stores the reasons of current waits. [Phases], in
@@ -26,25 +26,22 @@ type Active struct {
 }
 
 // NewActive returns an Active without evaluations. It registers the gauge of running evaluations in provider.
-func NewActive(provider metric.MeterProvider) (*Active, error) {
+func NewActive(provider metric.MeterProvider) *Active {
 	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names)), waiting: make(map[*Evaluation]wait)}
 	labels := make(map[string]metric.MeasurementOption, len(phase.Names))
 	for _, name := range phase.Names {
 		a.phases[name] = new(atomic.Int64)
 		labels[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
 	}
-	_, err := provider.Meter("gateway").Int64ObservableGauge("fn.evaluations.active",
+	telemetry.Must(provider.Meter("gateway").Int64ObservableGauge("fn.evaluations.active",
 		metric.WithDescription("Running evaluations by their current phase. Labels: phase."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for name, count := range a.phases {
 				o.Observe(count.Load(), labels[name])
 			}
 			return nil
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("set up the count of active evaluations: %w", err)
-	}
-	return a, nil
+		})))
+	return a
 }
 
 // Begin starts to record an evaluation of the image. The evaluation is not counted before its first phase.

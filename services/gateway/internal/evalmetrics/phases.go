@@ -5,7 +5,6 @@ package evalmetrics
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,19 +24,17 @@ type Phases struct {
 }
 
 // NewPhases returns the metric fn.phase.duration, a histogram with the label phase.
-func NewPhases(provider metric.MeterProvider) (*Phases, error) {
-	seconds, err := provider.Meter("gateway").Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
+func NewPhases(provider metric.MeterProvider) *Phases {
+	meter := provider.Meter("gateway")
+	seconds := telemetry.Must(meter.Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
 		metric.WithDescription(
 			"Duration of a phase of an evaluation: resolve, queue, create, schedule, pull, start, connect or run. "+
-				"Labels: phase."))
-	if err != nil {
-		return nil, fmt.Errorf("set up the measure of phases: %w", err)
-	}
+				"Labels: phase.")))
 	p := &Phases{seconds: seconds, options: make(map[string]metric.MeasurementOption, len(phase.Names))}
 	for _, name := range phase.Names {
 		p.options[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
 	}
-	return p, nil
+	return p
 }
 
 // Took records d as the duration of the phase with the given name. Names that are not in phase.Names are ignored.

@@ -27,16 +27,12 @@ type Local struct {
 // NewLocal returns a Local. queue is the maximum number of evaluations that wait for a free process slot. Callers
 // must run the method Maintain in the background.
 func NewLocal(cfg function.ServiceConfig, queue int) (*Local, error) {
-	phases, err := evalmetrics.NewPhases(cfg.Telemetry.Meters)
-	if err != nil {
-		return nil, err
-	}
 	service, err := function.NewService(cfg)
 	if err != nil {
 		return nil, err
 	}
 	gate := admission.New(admission.ForEvaluations(cfg.Slots(), queue))
-	return &Local{Service: service, Gate: gate, Phases: phases}, nil
+	return &Local{Service: service, Gate: gate, Phases: evalmetrics.NewPhases(cfg.Telemetry.Meters)}, nil
 }
 
 // Evaluate runs the command of a request's function as soon as a slot is free. own is the function's own time

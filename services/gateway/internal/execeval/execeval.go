@@ -82,7 +82,8 @@ func New(cfg Config) (*Evaluator, error) {
 	if e.local, err = evaluation.NewLocal(cfg.Service, cfg.Queue); err != nil {
 		return nil, err
 	}
-	return e, observeGate(cfg.Service.Telemetry.Meters, e.local.Gate)
+	observeGate(cfg.Service.Telemetry.Meters, e.local.Gate)
+	return e, nil
 }
 
 // Name implements evaluation.Evaluator.

@@ -5,8 +5,6 @@ package podeval
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/phase"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
@@ -29,19 +28,15 @@ type metrics struct {
 	images     imagename.Labels
 }
 
-func newMetrics(provider metric.MeterProvider) (*metrics, error) {
+func newMetrics(provider metric.MeterProvider) *metrics {
 	meter := provider.Meter("gateway")
-	m := &metrics{}
-	var errs [3]error
-	m.coldStarts, errs[0] = meter.Int64Counter("fn.cold.starts",
-		metric.WithDescription("Leases that waited for a new pod, or whose image was not found. Labels: image, outcome."))
-	m.retries, errs[1] = meter.Int64Counter("fn.retries",
-		metric.WithDescription("Evaluations that were tried again on another pod."))
-	m.phases, errs[2] = evalmetrics.NewPhases(provider)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("set up the pod evaluator's metrics: %w", err)
+	return &metrics{
+		coldStarts: telemetry.Must(meter.Int64Counter("fn.cold.starts",
+			metric.WithDescription("Leases that waited for a new pod, or whose image was not found. Labels: image, outcome."))),
+		retries: telemetry.Must(meter.Int64Counter("fn.retries",
+			metric.WithDescription("Evaluations that were tried again on another pod."))),
+		phases: evalmetrics.NewPhases(provider),
 	}
-	return m, nil
 }
 
 // countLease records the durations of a granted lease's phases, such as queue or pull. The time without a reachable

@@ -45,12 +45,11 @@ type Evaluator struct {
 }
 
 // New returns an evaluator.
-func New(cfg Config) (*Evaluator, error) {
-	m, err := newMetrics(cfg.Telemetry.Meters)
-	if err != nil {
-		return nil, err
+func New(cfg Config) *Evaluator {
+	return &Evaluator{
+		cfg: cfg, log: cfg.Telemetry.Log, tracer: cfg.Telemetry.Tracers.Tracer("gateway"),
+		metrics: newMetrics(cfg.Telemetry.Meters),
 	}
-	return &Evaluator{cfg: cfg, log: cfg.Telemetry.Log, tracer: cfg.Telemetry.Tracers.Tracer("gateway"), metrics: m}, nil
 }
 
 // Name implements evaluation.Evaluator.

@@ -67,12 +67,9 @@ func newEvaluatorOver(
 ) *podeval.Evaluator {
 	t.Helper()
 	conns := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: tel, Dial: dial})
-	e, err := podeval.New(podeval.Config{
+	e := podeval.New(podeval.Config{
 		Leases: m, Conns: conns, MaxRetries: 2, ConnectTimeout: connectTimeout, Telemetry: tel,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = conns.Run(ctx) })
@@ -621,13 +618,10 @@ func TestConnectionsOfBrokenPodsAreNotUsedAgain(t *testing.T) {
 		Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: telemetry.Discard(),
 	})
 	address := failing(t, connect.NewError(connect.CodeUnavailable, errors.New("not by the wrapper server")))
-	e, err := podeval.New(podeval.Config{
+	e := podeval.New(podeval.Config{
 		Leases: leasetest.NewManager(pods(pod("a", address))), Conns: conns, ConnectTimeout: time.Minute,
 		Telemetry: telemetry.Discard(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := e.Evaluate(t.Context(), request); fault.Of(err) != fault.Unavailable {
 		t.Errorf("error %v, want that the pod broke", err)
 	}

@@ -29,10 +29,7 @@ func TestWaitsAreVisibleWhileTheyLast(t *testing.T) {
 		tel, scrape := scrapetest.New(t)
 		spans := tracetest.NewSpanRecorder()
 		tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-		active, err := evalmetrics.NewActive(tel.Meters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		active := evalmetrics.NewActive(tel.Meters)
 		visible := func(phase string) {
 			t.Helper()
 			if want := `fn_evaluations_active{phase="` + phase + `"} 1`; !strings.Contains(scrape(), want) {

@@ -155,10 +155,7 @@ func TestMetrics(t *testing.T) {
 		return grants[next-1](ctx, open, waiting)
 	})
 	e := newEvaluator(t, m, tel)
-	active, err := evalmetrics.NewActive(tel.Meters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	active := evalmetrics.NewActive(tel.Meters)
 	measured := request
 	measured.Measured = active.Begin("fn:v1")
 	for range 4 {

@@ -14,8 +14,6 @@ package resultcache
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -25,6 +23,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/lru"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
@@ -78,24 +77,16 @@ const (
 )
 
 // New returns an empty cache.
-func New(cfg Config) (*Cache, error) {
+func New(cfg Config) *Cache {
 	c := &Cache{cfg: cfg, entries: lru.New(cfg.MaxBytes, sizeOf), flights: map[Key]*flight{}}
 	meter := cfg.Meters.Meter("gateway")
-	var errs [2]error
-	c.lookups, errs[0] = meter.Int64Counter("fn.result.cache.lookups",
+	c.lookups = telemetry.Must(meter.Int64Counter("fn.result.cache.lookups",
 		metric.WithDescription(
 			"Lookups in the result cache: hit, shared (a simultaneous evaluation), miss, or unresolved if the "+
-				"image's digest is unknown. Labels: outcome."))
-	_, errs[1] = meter.Int64ObservableGauge("fn.result.cache.size", metric.WithUnit("By"),
-		metric.WithDescription("Size of the result cache."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(c.size())
-			return nil
-		}))
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("set up the metrics of the result cache: %w", err)
-	}
-	return c, nil
+				"image's digest is unknown. Labels: outcome.")))
+	telemetry.Must(meter.Int64ObservableGauge("fn.result.cache.size", metric.WithUnit("By"),
+		metric.WithDescription("Size of the result cache."), telemetry.Observe(c.size)))
+	return c
 }
 
 // Wrap returns an evaluator that answers from the cache, and calls next if the cache contains no response. If c is

@@ -69,10 +69,7 @@ func (pulled) WhenFull(func()) {}
 
 // TestCallersSeeWhatAPullDoes looks at what evaluations wait for while an image is pulled.
 func TestCallersSeeWhatAPullDoes(t *testing.T) {
-	active, err := evalmetrics.NewActive(noop.NewMeterProvider())
-	if err != nil {
-		t.Fatal(err)
-	}
+	active := evalmetrics.NewActive(noop.NewMeterProvider())
 	var waiting []evalmetrics.Waiting
 	images := pulled{func() { waiting = active.Waiting(9) }}
 	e := &Evaluator{
