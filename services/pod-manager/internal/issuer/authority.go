@@ -12,7 +12,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net/url"
 	"slices"
 	"time"
@@ -117,8 +116,8 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	if err != nil {
 		return authority{}, err
 	}
-	// The serial number distinguishes authorities, because all have the same name.
-	template.Subject = pkix.Name{CommonName: "function-runner", SerialNumber: template.SerialNumber.String()}
+	// The random text distinguishes authorities, because all have the same name.
+	template.Subject = pkix.Name{CommonName: "function-runner", SerialNumber: rand.Text()}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -133,20 +132,14 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 // Certificates with a short life are backdated by less.
 const clockSkew = 5 * time.Minute
 
-// prepareCertificate returns a new private key, and a certificate with the fields that all our certificates have in
-// common: the serial number and the validity period.
+// prepareCertificate returns a new private key, and a certificate with the field that all our certificates have in
+// common, the validity period. Package x509 adds a random serial number.
 func prepareCertificate(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a key: %w", err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, nil, fmt.Errorf("choose a serial number: %w", err)
-	}
-	return &x509.Certificate{
-		SerialNumber: serial, NotBefore: now.Add(-min(clockSkew, life/40)), NotAfter: now.Add(life),
-	}, key, nil
+	return &x509.Certificate{NotBefore: now.Add(-min(clockSkew, life/40)), NotAfter: now.Add(life)}, key, nil
 }
 
 // pastHalf reports whether half of a certificate's life is over.

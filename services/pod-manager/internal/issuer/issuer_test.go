@@ -185,6 +185,7 @@ func TestReplicasRace(t *testing.T) {
 		})
 		i := w.issuer(t, time.Hour)
 		servetest.Go(t, i.Run)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if d := i.Details(); len(d) != 0 || len(w.data(t, "gateway-tls")) != 3 || conflicts != 6 {
 			t.Errorf("details %q after %d updates, want each Secret written at the second one", d, conflicts)

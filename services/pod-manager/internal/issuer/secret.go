@@ -10,12 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
-
-// maxConflicts is the maximum number of attempts to update a Secret while other replicas update the same Secret.
-const maxConflicts = 5
 
 // change modifies the data of a Secret. It returns nil if it changed nothing. Otherwise it returns a function that
 // is called after the data was stored.
@@ -23,13 +21,8 @@ type change func(data map[string][]byte) (written func(), err error)
 
 // updateSecret applies a change to a Secret, and retries after conflicts with other replicas.
 func (i *Issuer) updateSecret(ctx context.Context, name string, change change) error {
-	var err error
-	for range maxConflicts {
-		err = i.compareAndWrite(ctx, name, change)
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			break
-		}
-	}
+	raced := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+	err := retry.OnError(retry.DefaultRetry, raced, func() error { return i.compareAndWrite(ctx, name, change) })
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("the Secret %s does not exist: create it without data, as the manifests do: %w", name, err)
 	}

@@ -15,18 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-const (
-	// syncTimeout limits one attempt to write the docker configuration file into the Secret with registry
-	// credentials.
-	syncTimeout = 5 * time.Second
-	// maxConflicts is the maximum number of attempts to write the pull secret while other replicas write it too.
-	maxConflicts = 5
-)
+// syncTimeout limits one attempt to write the docker configuration file into the Secret with registry credentials.
+const syncTimeout = 5 * time.Second
 
 // syncSecret writes the docker configuration file to the pull secret, unless the Secret is up to date.
 func (k *Keeper) syncSecret(ctx context.Context) error {
@@ -35,13 +31,10 @@ func (k *Keeper) syncSecret(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	var err error
-	for range maxConflicts {
-		var raced bool
-		if raced, err = k.compareAndWrite(ctx); !raced {
-			break
-		}
+	raced := func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 	}
+	err := retry.OnError(retry.DefaultRetry, raced, func() error { return k.compareAndWrite(ctx) })
 	k.changed = k.changed && err != nil
 	return err
 }
@@ -56,15 +49,14 @@ type requestError struct {
 // Unwrap returns the cause.
 func (e requestError) Unwrap() error { return e.error }
 
-// compareAndWrite reads the pull secret, and writes it if its content differs from the file. raced is true if
-// another client wrote the Secret between the read and the write, so that the caller must try again.
-func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
+// compareAndWrite reads the pull secret, and writes it if its content differs from the file.
+func (k *Keeper) compareAndWrite(ctx context.Context) error {
 	found, err := k.config.Secrets.Get(ctx, k.config.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		found, err = nil, nil
 	}
 	if err != nil {
-		return false, requestError{fmt.Errorf("read it: %w", err), true}
+		return requestError{fmt.Errorf("read it: %w", err), true}
 	}
 	write, remark, err := mustWrite(found, k.content, k.changed)
 	if remark != "" {
@@ -74,21 +66,19 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	wanted := wantedSecret(found, k.config.Name, k.config.Path, k.content)
 	switch {
 	case err != nil || !write:
-		return false, err
+		return err
 	case found == nil:
 		_, err = k.config.Secrets.Create(ctx, wanted, metav1.CreateOptions{FieldManager: podspec.FieldManager})
-		raced = apierrors.IsAlreadyExists(err)
 	default:
 		_, err = k.config.Secrets.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
-		raced = apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	}
 	k.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", kubeclient.Outcome(err))))
 	if err != nil {
-		return raced, requestError{fmt.Errorf("write it: %w", err), false}
+		return requestError{fmt.Errorf("write it: %w", err), false}
 	}
 	k.config.Log.InfoContext(ctx, "wrote the pull secret", "from", k.config.Path,
 		"namespace", k.config.Namespace, "secret", k.config.Name)
-	return false, nil
+	return nil
 }
 
 const (
