@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Target is a server or program whose evaluations are measured, such as a gateway or the function's own program.
+// Target is a server or program to measure, such as a gateway or the function's own program.
 type Target struct {
 	Name     string
 	Evaluate Evaluate
-	// Loop runs a caller's evaluations, one after another. If it is nil, the caller calls Evaluate repeatedly.
+	// Loop runs a caller's evaluations, one after another. If it is nil, Evaluate is called repeatedly.
 	Loop Loop
 }
 
-// Evaluate evaluates a resource list, and returns the function's output.
+// Evaluate evaluates a resource list and returns the output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
-// Loop evaluates a list repeatedly. After every evaluation, it calls the function each with the evaluation's error or
-// nil. It returns when this function returns false.
+// Loop evaluates a list repeatedly until each returns false. It calls each after every evaluation, with the error
+// or nil.
 type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
 // Input is a resource list to evaluate.
@@ -30,8 +30,8 @@ type Input struct {
 	List []byte
 }
 
-// Load is the load on a target. In a closed loop, each of the Callers waits for its answer before it calls again. In
-// an open loop, evaluations start at Rate per second, regardless of unanswered calls. Callers or Rate is zero.
+// Load is a closed or an open loop. In a closed loop, each of the Callers waits for an answer before the next call.
+// In an open loop, Rate calls start per second, regardless of unanswered calls. Callers or Rate is zero.
 type Load struct {
 	Callers int
 	Rate    float64
@@ -48,27 +48,27 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d callers", l.Callers)
 }
 
-// Plan describes a measurement. All targets are measured with each input and load, and compared with the first.
+// Plan describes a measurement of all targets with all inputs and loads. The first target is the baseline.
 type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate time of measurement per input and load, for all targets together. Turn is the length
-	// of a target's turn.
+	// Duration is the approximate measuring time of all targets together, for each input and load. Turn is the time
+	// for which a target is measured before the next target.
 	Duration, Turn time.Duration
-	// WarmUp is the time for which each target is called, per input and load, before measurements begin.
+	// WarmUp is the time for which each target is called before the measurements, for each input and load.
 	WarmUp time.Duration
-	// Settle is a pause before each turn. In this time, the previous target finishes its work after the last answer,
-	// such as starting processes for later evaluations.
+	// Settle is a pause before each turn. During this pause, the previous target can finish background work, such as
+	// starting processes for later evaluations.
 	Settle time.Duration
-	// MaxInFlight limits concurrent evaluations in an open loop. Further evaluations wait, which counts as latency.
+	// MaxInFlight limits concurrent evaluations in an open loop. Waiting for this limit counts as latency.
 	MaxInFlight int
 	// Seed is the seed of all random choices: the order of turns, arrivals in open loops, and bootstrap resamples.
 	Seed uint64
 }
 
-// Run executes the plan, and returns the results for each input and load. It returns an error if the first
-// evaluation of an input fails at any target.
+// Run executes the plan, and returns the results for each input and load. It fails if the first evaluation of an
+// input fails at any target. Later failures are counted.
 func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	rng := rand.New(rand.NewPCG(plan.Seed, 0))
 	var levels []Level
@@ -94,8 +94,8 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	return levels, nil
 }
 
-// compareOutputs checks that all targets return the same output for an input. It returns the names of the targets
-// whose output differs from the first target's.
+// compareOutputs returns the names of the targets whose output differs from the first target's, for the same input.
+// It returns an error if an evaluation fails.
 func (p Plan) compareOutputs(ctx context.Context, input Input) (different []string, err error) {
 	var want []byte
 	for i, target := range p.Targets {
@@ -112,8 +112,8 @@ func (p Plan) compareOutputs(ctx context.Context, input Input) (different []stri
 	return different, nil
 }
 
-// measureLoad measures all targets with an input and a load. In each round, it measures each target for a turn. The
-// result contains the turns of each round, indexed by target.
+// measureLoad measures all targets with an input and a load. Each round measures every target once. The result
+// contains the measurements by round and target.
 func (p Plan) measureLoad(ctx context.Context, input Input, load Load, rng *rand.Rand) ([][]turn, error) {
 	recorder := newRecorder()
 	one := func(target Target, length time.Duration) (turn, error) {

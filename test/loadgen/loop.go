@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// takeTurn measures a target for the given time. Each caller first evaluates once without a measurement, to warm up
-// the target after another target's turn.
+// takeTurn measures a target for the given time. Before that, each caller evaluates once to warm up the target,
+// which was idle during the turns of other targets.
 func (p Plan) takeTurn(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
@@ -38,7 +38,7 @@ func (p Plan) takeTurn(
 	return ctx.Err()
 }
 
-// runTogether calls do concurrently n times, and returns when all calls have returned.
+// runTogether runs n concurrent calls of do and waits for all of them.
 func runTogether(n int, do func()) {
 	var running sync.WaitGroup
 	for range n {
@@ -47,7 +47,7 @@ func runTogether(n int, do func()) {
 	running.Wait()
 }
 
-// callerLoop returns a function that runs the evaluations of a caller in a closed loop.
+// callerLoop returns a function that runs the evaluations of a caller, one after another.
 func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(error) bool) {
 	return func(each func(error) bool) {
 		if t.Loop != nil {
@@ -61,7 +61,7 @@ func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(erro
 	}
 }
 
-// runClosed runs callers, each with its own loop, that evaluate repeatedly for the given time and at least once.
+// runClosed runs callers that each evaluate repeatedly for the given time, and at least once.
 func runClosed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
 	start := time.Now()
 	runTogether(callers, func() {
@@ -75,8 +75,8 @@ func runClosed(ctx context.Context, callers int, length time.Duration, loop func
 	})
 }
 
-// runOpen starts an evaluation at each time in due. Latency counts from this time and not from the actual start,
-// because a target that stalls would otherwise delay the evaluations that show the stall (coordinated omission).
+// runOpen starts evaluations at fixed times, and measures latency from these times, even if an evaluation starts
+// late. Otherwise, a target that stalls would delay the evaluations that show the stall (coordinated omission).
 func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)
@@ -102,7 +102,7 @@ func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate
 	running.Wait()
 }
 
-// waitUntil waits until a time. It returns false if ctx ends earlier.
+// waitUntil waits until the given time. It returns false if ctx ends earlier.
 func waitUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

@@ -13,17 +13,17 @@ import (
 type Machine struct {
 	System     string `json:"system"`
 	Processors int    `json:"processors"`
-	// Processor, Memory and Kernel are read from /proc. They are empty on systems other than Linux.
+	// Processor, Memory and Kernel come from /proc. They are empty on systems other than Linux.
 	Processor string `json:"processor,omitempty"`
 	Memory    string `json:"memory,omitempty"`
 	Kernel    string `json:"kernel,omitempty"`
-	// Go is the version of Go with which loadgen was built.
+	// Go is the version of Go that built loadgen.
 	Go string `json:"go"`
 	// Description is a summary in a single line.
 	Description string `json:"description"`
 }
 
-// ThisMachine describes the machine that this program runs on.
+// ThisMachine describes the machine on which this program runs.
 func ThisMachine() Machine {
 	read := func(name string) string {
 		content, _ := os.ReadFile("/proc/" + name) // does not exist on other systems than Linux
@@ -34,7 +34,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// describeMachine describes the machine from the contents of files in /proc.
+// describeMachine describes a machine by the contents of its files in /proc.
 func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	m := Machine{
 		System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(),
@@ -48,7 +48,7 @@ func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	return m
 }
 
-// readField returns the value on the first line "name: value" with the given name.
+// readField returns the value of the first line with the given name, in the form "name: value".
 func readField(content, name string) string {
 	for line := range strings.Lines(content) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command loadgen compares the latency of a function's evaluations at targets, such as gateways and the function's
-// program. Each round measures each target for a turn, in a random order, so that changes of the machine's speed
-// affect all targets. The confidence intervals of the ratios come from the variation between rounds. The command
-// runs in make bench and make bench-cluster.
+// Command loadgen compares the latency of a function at several targets, such as gateways and the function's
+// program. It measures the targets alternately, in a random order in each round, so that changes of the machine's
+// speed affect all. The variation between rounds determines the confidence intervals. make bench and make
+// bench-cluster run this command.
 package main
 
 import (
@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 	return s.printReport(Report{Machine: ThisMachine(), Image: s.image, Seed: plan.Seed, Levels: levels})
 }
 
-// printReport writes the report, and returns an error if evaluations failed.
+// printReport writes the report. It returns an error if the report contains failed evaluations.
 func (s settings) printReport(report Report) error {
 	text := report.Text()
 	if s.json {
@@ -106,7 +106,7 @@ func (s settings) printReport(report Report) error {
 	return nil
 }
 
-// parseLoads returns a closed loop for each number in callers, and an open loop if the rate is not zero.
+// parseLoads returns a closed loop for each number of callers, and an open loop if the rate is not zero.
 func parseLoads(callers string, rate float64) ([]Load, error) {
 	var all []Load
 	if rate > 0 {
@@ -137,7 +137,7 @@ func parseNumbers(list string) ([]int, error) {
 	return all, nil
 }
 
-// newTarget returns the target that a value of the flag --target describes.
+// newTarget parses a value of the flag --target.
 func newTarget(description, image string) (Target, error) {
 	name, where, found := strings.Cut(description, "=")
 	if !found {
@@ -178,7 +178,7 @@ func runProgram(name string, args ...string) Evaluate {
 	}
 }
 
-// makeInputs returns an input for the function set-namespace for each number of Deployments.
+// makeInputs returns a resource list for the function set-namespace for each number of Deployments in items.
 func makeInputs(items string) ([]Input, error) {
 	sizes, err := parseNumbers(items)
 	if err != nil {

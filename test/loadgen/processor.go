@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime returns the processor time that this process has used so far, without its child processes.
+// processorTime returns the processor time that this process has used, without its child processes.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -9,30 +9,30 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Range and precision of the latency histogram. Its size does not depend on the number of latencies.
+// Range in nanoseconds and significant digits of the latency histogram, which determine its size.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(time.Hour)
 	digits  = 3
 )
 
-// bar is a bar of a histogram, with the number of evaluations in a range of latencies and the range's middle.
+// bar is a bar of a latency histogram. latency is the middle of the bar's range.
 type bar struct {
 	latency time.Duration
 	count   int64
 }
 
-// turn contains the measurements of a target in a turn, a period in which no other target is measured.
+// turn contains the measurements of a target in a period in which only this target is called.
 type turn struct {
 	bars    []bar // ascending
 	failed  int64
 	failure string
 	took    time.Duration
-	// client is the processor time of this program, the load generator, in the turn, without the servers.
+	// client is the processor time of this program, the load generator. It excludes the servers.
 	client time.Duration
 }
 
-// recorder records the evaluations of a target while the target is measured.
+// recorder records the evaluations of a target during a turn.
 type recorder struct {
 	took, client time.Duration // set after a turn
 
@@ -46,7 +46,7 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// recordEvaluation records the latency of an evaluation. It only counts failures: fast failures would lower the mean.
+// recordEvaluation records an evaluation, but not the latency of failures: fast failures would lower the mean.
 func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	_ = r.latencies.RecordValue(min(int64(latency), highest))
 }
 
-// finishTurn returns the measurements of the turn that ends, and resets the recorder for the next turn.
+// finishTurn returns the measurements of the turn, and resets the recorder for the next turn.
 func (r *recorder) finishTurn() turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()

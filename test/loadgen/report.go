@@ -17,20 +17,20 @@ type Report struct {
 	Levels  []Level `json:"levels"`
 }
 
-// Level contains the results of all targets with the same input and load.
+// Level contains the results of all targets for an input and a load.
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`
-	// Callers is the number of callers in a closed loop, Rate the number of evaluations per second in an open loop.
+	// Callers is the number of callers in a closed loop. Rate is the number of evaluations per second in an open loop.
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Rounds  int     `json:"rounds"`
-	// Different lists the targets whose output differs from the first target's. Their comparison may be meaningless.
+	// Different lists targets whose output differs from the first target's. Comparing them may be meaningless.
 	Different []string `json:"different,omitempty"`
 	Results   []Result `json:"results"`
 }
 
-// Result contains the measurements of a target, and their ratios to the first target's measurements.
+// Result contains the measurements of a target. Ratios compare it with the first target.
 type Result struct {
 	Target      string `json:"target"`
 	Evaluations int64  `json:"evaluations"`
@@ -40,7 +40,7 @@ type Result struct {
 	PerSecond float64 `json:"perSecond"`
 	// ClientMilliseconds is this program's processor time per evaluation. It is zero if the system does not report it.
 	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
-	// Milliseconds and the ratios are nil if all evaluations failed. The ratios are also nil for the first target.
+	// Milliseconds is nil if all evaluations failed. The ratios are nil as well then, and for the first target.
 	Milliseconds   *Latencies `json:"milliseconds,omitempty"`
 	PerSecondRatio *Ratio     `json:"perSecondRatio,omitempty"`
 	P50Ratio       *Ratio     `json:"p50Ratio,omitempty"`
@@ -57,7 +57,7 @@ type Latencies struct {
 	Mean float64 `json:"mean"`
 }
 
-// Text returns the report as a description of the machine and a Markdown table.
+// Text returns the report as text, with a line about the machine and a Markdown table.
 func (r Report) Text() string {
 	head := []string{"input", "load", "target", "evaluations", "failed", "per second", "client", "p50", "p99", "max"}
 	if len(r.Levels) > 0 && len(r.Levels[0].Results) > 1 {
@@ -96,7 +96,7 @@ func (l Level) formatRow(result Result) []string {
 // formatMilliseconds formats a time with about three significant digits.
 func formatMilliseconds(ms float64) string { return fmt.Sprintf("%.*f ms", decimalsOf(ms), ms) }
 
-// decimalsOf returns the number of decimals that a figure needs for three significant digits.
+// decimalsOf returns the number of decimals with which a number has about three significant digits.
 func decimalsOf(figure float64) int {
 	switch {
 	case figure < 10:
@@ -107,7 +107,7 @@ func decimalsOf(figure float64) int {
 	return 0
 }
 
-// String returns the ratio and its confidence interval. The text is empty if the ratio is nil.
+// String returns the ratio with its confidence interval, or an empty text for nil.
 func (r *Ratio) String() string {
 	if r == nil {
 		return ""
@@ -115,7 +115,7 @@ func (r *Ratio) String() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High)
 }
 
-// formatTable formats rows as an aligned Markdown table. The first row is the header. Other rows may be shorter.
+// formatTable formats rows as an aligned Markdown table. The first row is the header. Shorter rows get empty cells.
 func formatTable(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// minRounds is the minimum number of rounds, because confidence intervals are based on variation between rounds.
+// minRounds is the minimum number of rounds, so that the variation between rounds can be estimated.
 const minRounds = 3
 
-// countRounds returns the number of rounds that fit into a duration. A round consists of a turn of each target.
+// countRounds returns the number of rounds to fill the duration. A round contains a turn of each target.
 func countRounds(duration, turn time.Duration, targets int) int {
 	return max(minRounds, int(duration/(turn*time.Duration(targets))))
 }
 
-// scheduleArrivals returns the times when evaluations of an open loop start, relative to its start. The times are
-// random and independent, like the calls of many users. rate is their average number per second.
+// scheduleArrivals returns random start times of evaluations, relative to the start of the turn. The times are
+// independent, like the calls of many users. rate is the average number of evaluations per second.
 func scheduleArrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration
 	for at := 0.0; ; {

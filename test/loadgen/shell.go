@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Shell runs a command in a shell loop, with list as standard input, and discards the output. After each run, it
-// calls the function each with the command's error or nil. It kills the command and returns if this function
-// returns false, ctx ends, or a run takes longer than limit. A limit of zero means none.
+// Shell runs a command repeatedly in a shell, with list as standard input, and discards the output. It calls each
+// with the error of every run, or nil. It kills the command and returns if each returns false, ctx ends, or a run
+// takes longer than limit. A limit of zero means none.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {
@@ -26,7 +26,7 @@ func Shell(ctx context.Context, environ []string, command string, list []byte, l
 	}
 }
 
-// runShell implements Shell. It returns an error if the loop ends on its own or a run exceeds the limit.
+// runShell implements Shell. It returns an error if the shell exits on its own or a run exceeds the limit.
 func runShell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) error {
@@ -36,7 +36,7 @@ func runShell(ctx context.Context, environ []string, command string, list []byte
 	}
 	defer func() { _ = os.Remove(input) }()
 	running, kill := context.WithCancel(ctx)
-	// The shell prints a line with the command's exit code after each run and continues at once.
+	// After each run, the shell prints the command's exit code on a line and continues at once.
 	loop := "while :; do { " + command + `; } <"$1" >/dev/null; echo $?; done`
 	cmd := exec.CommandContext(running, "sh", "-c", loop, "sh", input)
 	cmd.Env = environ

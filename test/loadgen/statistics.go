@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// resamples is the number of bootstrap samples from which a confidence interval is computed.
+	// resamples is the number of bootstrap samples for each confidence interval.
 	resamples = 1000
-	// confidence is the share of the resamples that a confidence interval contains.
+	// confidence is the confidence level of the intervals.
 	confidence = 0.95
 )
 
-// sample contains a target's measurements in all rounds. In each round, each target is measured once.
+// sample contains all measurements of a target. Each round measures each target once.
 type sample struct {
 	latencies []entry         // ascending
 	took      []time.Duration // duration of the turn in each round
 }
 
-// entry is a bar of a histogram with the number of the round in which it was measured.
+// entry is a histogram bar and the round in which it was measured.
 type entry struct {
 	bar
 	round int
@@ -41,11 +41,11 @@ func newSample(rounds [][]turn, target int) sample {
 	return s
 }
 
-// figures contains a target's figures for comparisons, with latencies in nanoseconds. Latencies are NaN if there
-// were no successful evaluations.
+// figures contains the results that are compared between targets. Latencies are in nanoseconds, and NaN if no
+// evaluation succeeded.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures computes the figures of a target. weights contains the number of times that each round counts.
+// figures computes the results of a target. A round counts as many times as its weight says.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -63,8 +63,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latency for each share of evaluations, such as 0.99. The shares must ascend. total is the
-// weighted number of evaluations.
+// quantiles returns the latency at each quantile in shares, such as 0.99. The shares must ascend. total is the
+// number of evaluations, weighted like the rounds.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -79,10 +79,10 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// eachOnce returns the weights of the actual measurement, in which each round counts once.
+// eachOnce returns weights with which each round counts once, as in the actual measurement.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
-// drawRounds draws a bootstrap sample of the rounds, and returns the number of draws of each round.
+// drawRounds draws rounds with replacement for a bootstrap sample, and returns the number of draws of each round.
 func drawRounds(rng *rand.Rand, rounds int) []int {
 	weights := make([]int, rounds)
 	for range rounds {
@@ -91,18 +91,18 @@ func drawRounds(rng *rand.Rand, rounds int) []int {
 	return weights
 }
 
-// Ratio is a target's figure divided by the first target's. Low and High bound its 95 percent confidence interval.
+// Ratio divides a target's result by the first target's. Low and High bound its 95 % confidence interval.
 type Ratio struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// ratios contains the ratios of a target's figures to the first target's figures.
+// ratios contains a target's results, divided by the first target's results.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compareSamples returns the ratios of a target's figures to the figures of base. The confidence intervals come from
-// a paired bootstrap: it draws rounds, each with the turns of both targets. It does not draw evaluations because
+// compareSamples divides a target's results by the results of base. The confidence intervals come from a paired
+// bootstrap, which draws whole rounds with the turns of both targets. It does not draw single evaluations, because
 // evaluations in the same turn depend on each other.
 func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
@@ -117,8 +117,8 @@ func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divideFigures returns the ratios of a target's figures to the first target's, in the order of the fields of
-// ratios. weights contains the number of times that each round counts.
+// divideFigures divides a target's results by the first target's. The ratios are in the order of the fields of the
+// type ratios.
 func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
@@ -137,7 +137,7 @@ func confidenceInterval(measured float64, resampled []float64) *Ratio {
 	return &Ratio{Value: measured, Low: at(outside), High: at(1 - outside)}
 }
 
-// summarize returns the results of all targets for an input and a load, with their ratios to the first target.
+// summarize computes the results of all targets from all rounds, and compares them with the first target.
 func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	level := Level{Rounds: len(rounds)}
 	base := newSample(rounds, 0)
@@ -165,8 +165,8 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	return level
 }
 
-// countEvaluations counts a target's successful and failed evaluations. It also returns the processor time of this
-// program in the target's turns.
+// countEvaluations counts a target's successful and failed evaluations. client is the processor time that this
+// program used during the target's turns.
 func countEvaluations(rounds [][]turn, target int) (result Result, client time.Duration) {
 	for _, turns := range rounds {
 		t := turns[target]

@@ -45,7 +45,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run tests mutations in a sandbox if possible, because mutated code that sends signals may kill other processes.
+// run tests mutations in a sandbox if possible, because mutated code may send signals to other processes.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
 	if err != nil {
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return mutateAll(ctx, o, withoutKilling(packages))
 }
 
-// mutateAll tests all mutations. The exit code is 1 if a mutation in mutations.go went unnoticed or failed to apply.
+// mutateAll tests all mutations. The exit code is 1 if a mutation in mutations.go is unnoticed or invalid.
 func mutateAll(ctx context.Context, o options, core []target) (code int, err error) {
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -83,7 +83,7 @@ func mutateAll(ctx context.Context, o options, core []target) (code int, err err
 	return 0, ctx.Err()
 }
 
-// testNamed tests the mutations in mutations.go, and returns the number of mutations that no test noticed.
+// testNamed tests the mutations in mutations.go, and returns the number of unnoticed mutations.
 func testNamed(ctx context.Context, o options, core []target, work string) (lived int, err error) {
 	for _, m := range named {
 		if (!o.only.MatchString(m.Name) && !o.only.MatchString(m.Package)) || !containsPath(core, m.Package) {
@@ -101,7 +101,7 @@ func testNamed(ctx context.Context, o options, core []target, work string) (live
 	return lived, nil
 }
 
-// unleashAll runs the mutation tester gremlins on the packages, one after another.
+// unleashAll runs the mutation tester gremlins on each package.
 func unleashAll(ctx context.Context, o options, core []target, work string) error {
 	fmt.Printf("\n%-45s %6s %6s %9s %11s\n", "PACKAGE", "KILLED", "LIVED", "TIMED OUT", "NOT COVERED")
 	for _, p := range core {

@@ -2,7 +2,7 @@
 
 package main
 
-// named contains mutations that tests did not notice at first. A test was then written for each.
+// named contains mutations that no test noticed at first. A test was then written for each.
 var named = []mutation{
 	{
 		Name: "the chain of evaluators goes on after Unavailable", Package: "services/gateway/internal/evaluation",

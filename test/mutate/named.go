@@ -16,17 +16,17 @@ import (
 	"strings"
 )
 
-// mutation is a change of a package that a test must notice.
+// mutation is a small change of a package's source that a test must notice.
 type mutation struct {
 	Name    string
 	Package string // directory of the package in the repository
 	Edits   []edit
-	// Tests are the paths, relative to the module, of the packages whose tests run. The default is the changed package.
-	// The mutation must make at least one test fail.
+	// Tests are the packages whose tests run, as paths relative to the module. By default, only the changed package's
+	// tests run. At least one test must fail.
 	Tests []string
 }
 
-// edit replaces the match of the regular expression Old by New. Old must match exactly once in the package's source.
+// edit replaces a part of a package's source. Old is a regular expression that must match exactly once.
 type edit struct{ Old, New string }
 
 // Verdicts on a mutation.
@@ -35,7 +35,7 @@ const (
 	lived  = "LIVED"  // no test failed
 )
 
-// module returns the directory of the module that contains the mutation's package.
+// module returns the directory of the Go module to which the mutated package belongs.
 func (m mutation) module() string {
 	i := slices.IndexFunc(packages, func(t target) bool { return t.path() == m.Package })
 	if i < 0 {
@@ -44,8 +44,8 @@ func (m mutation) module() string {
 	return packages[i].module
 }
 
-// runTests runs the tests with the mutation. It writes the changed files to work, where the go command reads them in
-// place of the original files (-overlay).
+// runTests runs the tests with the mutation. It does not change the sources: it writes changed files to work, and
+// the go command reads them instead (-overlay).
 func (m mutation) runTests(ctx context.Context, o options, work string) (verdict string, err error) {
 	replaced, err := m.apply(filepath.Join(o.root, m.Package))
 	if err != nil {
@@ -69,7 +69,7 @@ func (m mutation) runTests(ctx context.Context, o options, work string) (verdict
 	return runTests(ctx, module, overlay, tests)
 }
 
-// runTests runs tests with an overlay of changed files. The verdict is lived if the tests pass despite the change.
+// runTests runs tests with changed source files. The verdict is lived if the tests pass despite the change.
 func runTests(ctx context.Context, module, overlay string, tests []string) (verdict string, err error) {
 	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
 	out, err := goCommand(ctx, module, args...)
@@ -83,7 +83,7 @@ func runTests(ctx context.Context, module, overlay string, tests []string) (verd
 	}
 }
 
-// apply returns the new contents of the files that the mutation changes, by their paths.
+// apply returns the contents of the changed files with the mutation, by their paths.
 func (m mutation) apply(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -124,7 +124,7 @@ func (e edit) apply(files map[string][]byte) (path string, content []byte, err e
 	return path, content, nil
 }
 
-// writeOverlay writes the changed files and the go command's overlay file, and returns the overlay file's path.
+// writeOverlay writes the changed files to work, and returns the file for the go command's option -overlay.
 func writeOverlay(work string, files map[string][]byte) (path string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {

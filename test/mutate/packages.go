@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// target is a package that is mutated, to check that its tests fail.
+// target is a package to mutate. Its tests must fail after each mutation.
 type target struct {
 	module, dir string // path of the module in the repository, path of the package in the module
 	// kills is true if the package sends signals to processes, so that its mutations need a sandbox.
 	kills bool
 }
 
-// packages are the core packages of the system, whose tests are tested with mutations.
+// packages are the core packages of the system. Mutations check that their tests are thorough.
 var packages = []target{
 	{module: "services/gateway", dir: "internal/admission"},
 	{module: "libs", dir: "fnproc", kills: true},
@@ -45,7 +45,7 @@ var packages = []target{
 
 func (t target) path() string { return filepath.Join(t.module, t.dir) }
 
-// withoutKilling returns the packages that do not send signals to processes. They can be tested without a sandbox.
+// withoutKilling returns the packages that send no signals to processes. Their tests need no sandbox.
 func withoutKilling(all []target) []target {
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.kills })
 }

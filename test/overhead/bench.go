@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// bench contains the options of the measurements, from the command line.
+// bench contains the command-line options of a run of the measurements.
 type bench struct {
 	bin, functions       string
 	image, function      string
 	items, callers, ways string // comma-separated lists
 	document             string // file to write the figures into, empty for none
 	budget, block        time.Duration
-	// examples is the directory of the command examples/functions. launcher selects the program that starts sandboxes,
-	// as a value of FNR_SANDBOX. podman is the command line that runs an image, without the image's name.
+	// examples is the directory of the command examples/functions. launcher is the value of FNR_SANDBOX, the program
+	// that starts sandboxes. podman is the command line that runs an image, without the image's name.
 	examples, launcher, podman string
-	// kpt is the path of the program kpt. make kpt-compare builds it.
+	// kpt is the path of the program kpt, as built by make kpt-compare.
 	kpt string
 	out io.Writer
-	// logLevel is the log level of gateways. stderr is the destination of the programs' logs.
+	// logLevel is the log level of gateways. stderr receives the logs of all programs.
 	logLevel string
 	stderr   io.Writer
 }
 
-// way is a program whose evaluations are measured, such as a gateway, or the function as a process for each list.
+// way is a means of evaluating a function, such as a gateway, or a new process for each evaluation.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
@@ -40,7 +40,7 @@ type way struct {
 	target   string // value of loadgen's flag --target
 }
 
-// measurements returns the available measurements by the names of their result tables. Each prints its table.
+// measurements returns all measurements, by the names of the tables that they print.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
@@ -49,7 +49,7 @@ func (b *bench) measurements() map[string]func(context.Context) error {
 	}
 }
 
-// measureTables measures the result tables in a comma-separated list of names. It continues if a table fails.
+// measureTables runs the measurements in a comma-separated list of names. It continues after a failed measurement.
 func (b *bench) measureTables(ctx context.Context, list string) error {
 	measure, names := b.measurements(), strings.Split(list, ",")
 	for _, name := range names {
@@ -69,7 +69,7 @@ func (b *bench) measureTables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run compares the measured programs for all sizes of lists and all numbers of callers (table "overhead").
+// run compares the selected programs for all sizes of resource lists and all numbers of callers.
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.openWays(ctx)
 	defer stop()
@@ -87,7 +87,7 @@ func (b *bench) run(ctx context.Context) error {
 	return err
 }
 
-// loadgen runs the command test/loadgen on the function, and returns the table that it prints.
+// loadgen runs the command test/loadgen on the measured function, and returns the table that it prints.
 func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--image", b.image, "--duration", b.budget.String(), "--turn", b.block.String()}, args...)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "loadgen"), args...)
@@ -99,7 +99,7 @@ func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	return string(figures), nil
 }
 
-// openWays starts the gateways and other servers that the command line selects. Call stop, even after an error.
+// openWays starts the servers that the command line selects. The caller must call stop, even after an error.
 func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {
@@ -134,7 +134,7 @@ func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err erro
 	return ways, stop, nil
 }
 
-// sameOutput returns an error if measured programs return different outputs, because their times are incomparable.
+// sameOutput returns an error if programs return different outputs, because their times could not be compared.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// authority is a certificate authority for the programs in a measurement.
+// authority is the certificate authority for the measured programs.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// certificateLife is the validity of certificates. It is longer than any measurement.
+// certificateLife is the validity of certificates. No measurement runs longer.
 const certificateLife = 24 * time.Hour
 
 func newAuthority() (*authority, error) {
@@ -41,7 +41,7 @@ func certificateTemplate() *x509.Certificate {
 	}
 }
 
-// sign creates a key and a certificate, which the authority signs. The authority's own certificate is self-signed.
+// sign creates a key and its certificate, signed by the authority. The authority's own certificate is self-signed.
 func (a *authority) sign(template *x509.Certificate, cert **x509.Certificate, key **ecdsa.PrivateKey) error {
 	created, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -66,8 +66,8 @@ func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// write issues a certificate for a program and writes the certificate, its key and the authority to files. It
-// returns their directory, which is new and below dir.
+// write issues a certificate for a program, and writes it, its key and the authority's certificate to a new
+// directory below dir. It returns this directory.
 func (a *authority) write(dir, program string) (string, error) {
 	template := certificateTemplate()
 	template.URIs = []*url.URL{{Scheme: "spiffe", Host: "function-runner", Path: "/" + program}}

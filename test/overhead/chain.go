@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// chain contains the servers of an evaluation in a pod: a gateway, a minimal pod-manager, and a wrapper-server as pod.
+// chain contains all servers for evaluations in a pod: a gateway, a minimal pod-manager and a wrapper-server.
 type chain struct {
 	way
 
@@ -22,8 +22,8 @@ func (c *chain) stop() {
 	}
 }
 
-// startChain starts a gateway, a minimal pod-manager and a wrapper-server. If secure is true, they use mutual TLS with
-// certificates below dir, otherwise plaintext. The caller must stop the chain, even after an error.
+// startChain starts a gateway, a minimal pod-manager and a wrapper-server. If secure is true, they use mutual TLS
+// with certificates below dir. The caller must stop the servers, even after an error.
 func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain, error) {
 	c := &chain{way: way{name: "plaintext"}}
 	var pod, gateway, lender []string
@@ -75,7 +75,7 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 	return c, nil
 }
 
-// startLender starts another process of this program as a lender, a minimal pod-manager.
+// startLender starts a minimal pod-manager, in another process of this program.
 func (b *bench) startLender(ctx context.Context, args ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *bench) startLender(ctx context.Context, args ...string) (*server, error
 	return b.startServer(ctx, port, nil, self, append([]string{"-lend", "127.0.0.1:" + port}, args...)...)
 }
 
-// startFront starts a gateway that evaluates functions only in pods.
+// startFront starts a gateway that evaluates all functions in pods.
 func (b *bench) startFront(ctx context.Context, env ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Limits for the cost of confinement, the restriction of functions' access to the machine. spareLimit applies to
-// processes started in advance of their evaluation, newLimit to processes started during the evaluation.
+// processes that start before their evaluation, newLimit to processes that start during it.
 const (
 	spareLimit = 1.05                   // maximum ratio to the unconfined median
 	newLimit   = 500 * time.Microsecond // maximum addition to the unconfined median
@@ -25,18 +25,18 @@ const (
 
 const confinementHeader = "function process  samples   p50 off    p50 on    on/off     on-off  limit"
 
-// nodeFunction is a function in JavaScript that returns its input, so that only the process costs time.
+// nodeFunction is a JavaScript function that only returns its input, to measure the cost of its process.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
-// subject is a function for measuring the cost of confinement, the restriction of functions' access.
+// subject is a function that is evaluated with and without restrictions of its access, to measure their cost.
 type subject struct {
 	name, image string
-	// pause is the pause between evaluations, in which a process for the next evaluation starts in advance.
+	// pause is the time between evaluations. It is long enough to start the next process in advance.
 	pause time.Duration
 }
 
-// mode selects evaluations by processes started in advance, or by new processes. A new process needs only a short
-// pause before its evaluation, so that more samples are measured.
+// mode selects processes started in advance, or a new process for each evaluation. New processes need only a short
+// pause between evaluations, so that more evaluations are measured.
 type mode struct {
 	name  string
 	env   []string
@@ -48,7 +48,7 @@ var modes = []mode{
 	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
-// confinement measures the cost of restricting functions' access, for a list of one resource (table "confinement").
+// confinement measures the cost of restricting functions' access to the machine, for a list of one resource.
 func (b *bench) confinement(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -72,7 +72,7 @@ func (b *bench) confinement(ctx context.Context) error {
 	return nil
 }
 
-// subjects writes the functions and their configuration to dir. It omits JavaScript if Node.js is not installed.
+// subjects writes the functions to measure and their configuration to dir. It omits JavaScript without Node.js.
 func (b *bench) subjects(dir string) ([]subject, error) {
 	subjects := []subject{{"go", b.image, 40 * time.Millisecond}}
 	config := "functions:\n" + configEntry(b.image, b.function)
@@ -92,7 +92,7 @@ func configEntry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compareConfined measures two gateways in turns, of which only one restricts functions, and prints the medians.
+// compareConfined compares a gateway that restricts functions with a gateway that does not, and prints the medians.
 func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {

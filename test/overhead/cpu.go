@@ -14,9 +14,8 @@ import (
 // clockTick is the unit of processor times in /proc. It has this value on all Linux systems (USER_HZ is 100).
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the processor time of this program and the server pid, including their exited children. On
-// a machine with other load, it is more reliable than wall-clock time. pid is 0 if the measured evaluations need no
-// server.
+// processorTime returns the processor time of this program and of a server, including their exited children. On a
+// busy machine, processor time is more reliable than wall-clock time. pid is 0 if there is no server.
 func processorTime(pid int) (time.Duration, error) {
 	var total time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
@@ -33,7 +32,7 @@ func processorTime(pid int) (time.Duration, error) {
 	return total + time.Duration(theirs)*clockTick, err
 }
 
-// readTicks returns the processor time of a process and of its exited children, in units of clockTick.
+// readTicks returns the processor time of a process and its exited children, in units of clockTick.
 func readTicks(pid int) (int64, error) {
 	path := fmt.Sprintf("/proc/%d/stat", pid)
 	stat, err := os.ReadFile(path)

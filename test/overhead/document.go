@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// linesOf returns the comment lines before and after the figures of a table in a document.
+// linesOf returns the comment lines that enclose a generated table in a Markdown document.
 func linesOf(table string) (begin, end string) {
 	return fmt.Sprintf("<!-- Written by make bench-docs: %s -->\n", table), fmt.Sprintf("<!-- end of %s -->\n", table)
 }
 
-// updateDocument replaces a table's figures in the document. It does nothing if b.document is empty.
+// updateDocument replaces the results in a table of the document. It does nothing if no document is configured.
 func (b *bench) updateDocument(table, figures string) error {
 	if b.document == "" {
 		return nil
@@ -35,7 +35,7 @@ func (b *bench) updateDocument(table, figures string) error {
 	return os.WriteFile(b.document, []byte(updated), 0o644)
 }
 
-// withFigures returns the document with new figures of a table in place of the old figures.
+// withFigures returns the document with a table's old results replaced by figures.
 func withFigures(document, table, figures string) (string, error) {
 	begin, end := linesOf(table)
 	before, rest, begun := strings.Cut(document, begin)
@@ -46,13 +46,13 @@ func withFigures(document, table, figures string) (string, error) {
 	return before + begin + "\n" + figures + "\n" + end + after, nil
 }
 
-// limitError reports that a figure exceeds its limit. Measurements return it after they have printed all figures.
+// limitError reports a result that exceeds its limit. Measurements return it after printing all results.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keepFigures measures a table and writes its figures into the document. It also writes figures that exceed a
-// limit, but none after other errors.
+// keepFigures runs a measurement and writes its results into the document. It writes them even if they exceed a
+// limit, but not after other errors.
 func (b *bench) keepFigures(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out
@@ -68,7 +68,7 @@ func (b *bench) keepFigures(ctx context.Context, table string, measure func(cont
 // padding matches the spaces and dashes that align the columns of a Markdown table on a terminal.
 var padding = regexp.MustCompile(`( ) +|(---)-+`)
 
-// formatMarkdown removes the padding of Markdown tables, and puts other figures in a code block.
+// formatMarkdown removes the padding from Markdown tables. It puts text without a table into a code block.
 func formatMarkdown(figures string) string {
 	if strings.HasPrefix(figures, "|") || strings.Contains(figures, "\n|") {
 		return padding.ReplaceAllString(figures, "$1$2")
@@ -76,7 +76,7 @@ func formatMarkdown(figures string) string {
 	return "```text\n" + strings.TrimRight(figures, "\n") + "\n```\n"
 }
 
-// insertFigures updates the document's tables from the files in dir. Each file is named after its table.
+// insertFigures updates the tables in the document from files named TABLE.md in dir.
 func (b *bench) insertFigures(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err == nil && len(files) == 0 {

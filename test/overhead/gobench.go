@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// firstEvaluations measures evaluations in new sandboxes in a process like fnctl --local (table "first").
+// firstEvaluations measures the first evaluations in new sandboxes, as in a run of fnctl --local.
 func (b *bench) firstEvaluations(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
@@ -27,7 +27,7 @@ func (b *bench) firstEvaluations(ctx context.Context) error {
 	return err
 }
 
-// cacheHits measures evaluations that the gateway answers from its result cache (table "hits").
+// cacheHits measures evaluations that the gateway answers from its result cache.
 func (b *bench) cacheHits(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", "./gateway", "Hit"); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (b *bench) cacheHits(ctx context.Context) error {
 	return err
 }
 
-// memory measures the resident memory of a gateway while it serves large messages (table "memory").
+// memory measures the resident memory of a gateway while it serves large messages.
 func (b *bench) memory(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", ".", "MemoryInFlight"); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (b *bench) memory(ctx context.Context) error {
 	return err
 }
 
-// roundTrips measures evaluations with large messages over connections with latency (table "round-trips").
+// roundTrips measures evaluations with large messages over connections with added latency.
 func (b *bench) roundTrips(ctx context.Context) error {
 	return b.goBench(ctx, "libs", "./evalserve", "RoundTrip")
 }
@@ -68,7 +68,7 @@ func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...
 	return err
 }
 
-// benchTable returns the results in the output of go test as a Markdown table, which is empty without results.
+// benchTable converts the output of Go benchmarks to a Markdown table. It is empty if there are no results.
 func benchTable(out string) string {
 	var rows strings.Builder
 	for line := range strings.Lines(out) {

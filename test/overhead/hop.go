@@ -15,9 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// hop is a minimal gRPC server that starts a new process of the function for each call. It checks nothing. Its time
-// minus the process's time is the cost of a gRPC call on this machine. Higher costs of the gateway or the
-// wrapper-server come from their own code.
+// hop is a minimal gRPC server that starts a new process of the function for each call, without any checks.
+// Comparing it with a bare process shows the cost of gRPC on this machine. Comparing it with the gateway or the
+// wrapper-server shows the cost of their own code.
 type hop struct {
 	evaluator.UnimplementedFunctionEvaluatorServer
 	evaluate func(context.Context, []byte) ([]byte, error)
@@ -30,7 +30,7 @@ func (h hop) EvaluateFunction(ctx context.Context,
 	return &evaluator.EvaluateFunctionResponse{ResourceList: out}, err
 }
 
-// startHop starts another process of this program as a hop, a minimal gRPC server that evaluates functions.
+// startHop starts a minimal gRPC server for functions, in another process of this program.
 func (b *bench) startHop(ctx context.Context) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (b *bench) startHop(ctx context.Context) (*server, error) {
 	return b.startServer(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
-// serveHop serves evaluations of the function binary on the port until ctx ends.
+// serveHop evaluates functions on the given port by running binary, until ctx ends.
 func serveHop(ctx context.Context, port, binary string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:"+port)

@@ -20,12 +20,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lender is a minimal pod-manager without Kubernetes. It serves leases with the same server, access control and
-// streams as the pod-manager. Its only pod is a wrapper-server on this machine.
+// lender is a minimal pod-manager without Kubernetes. It uses the same server, access control and streams as the
+// pod-manager, but grants leases only for a single pod, a wrapper-server on this machine.
 type lender struct {
 	lease.Manager
 
-	// address is the address of the server. directory contains its certificate; if it is empty, there is no TLS.
+	// address is the server's address. directory contains its certificate, or is empty for plaintext.
 	address, directory string
 	pod                *lease.Granted
 }
@@ -35,7 +35,7 @@ func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (leas
 	return grantedPod{l.pod}, nil
 }
 
-// grantedPod is a granted lease of the lender's only pod.
+// grantedPod is the lease that the lender grants to every caller. A lender has only a single pod.
 type grantedPod struct{ pod *lease.Granted }
 
 func (l grantedPod) Granted() *lease.Granted      { return l.pod }
@@ -68,7 +68,7 @@ func (l *lender) serve(ctx context.Context) error {
 	return servermain.Run(ctx, "lender", settings, build)
 }
 
-// parse reads the arguments that startLender passes to the process of the lender.
+// parse reads the lender's command line.
 func (l *lender) parse(args []string) error {
 	if len(args) != 5 {
 		return errors.New("a lender takes its address, its directory, and its pod's address, ID and secret")

@@ -19,14 +19,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// localRuns measures fnctl render --local for a package with five functions and for a tree (table "local").
+// localRuns measures fnctl render --local, for a kpt package with five functions and for a tree of packages.
 func (b *bench) localRuns(ctx context.Context) error {
 	return b.withRegistry(ctx, "fnctl --local", func(dir, registry string) error {
 		return errors.Join(b.fiveFunctions(ctx, dir, registry), b.packageTree(ctx, dir, registry))
 	})
 }
 
-// ofStore returns the environment variables for evaluating a registry's images in sandboxes, with a store below dir.
+// ofStore returns the environment variables for sandboxes with images of a registry, which are stored below dir.
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
@@ -34,10 +34,10 @@ func (b *bench) ofStore(dir, registry string) []string {
 	}
 }
 
-// five are the images in the pipeline of the package with five functions, in the order of the pipeline.
+// five are the images in the pipeline of the measured kpt package, in the order of evaluation.
 var five = []string{"team:v1", "scale:v1", "team:v1", "scale:v1", "pinned:v1"}
 
-// fiveFunctions compares fnctl render --local with kpt fn render, which runs podman, and with podman alone.
+// fiveFunctions compares fnctl render --local with podman, and with kpt fn render, which also runs podman.
 func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	pkg := filepath.Join(dir, "package")
 	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry, five...)); err != nil {
@@ -84,10 +84,10 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// treePackages is the number of independent packages in the tree.
+// treePackages is the number of independent kpt packages in a measured tree.
 const treePackages = 200
 
-// packageTree compares concurrent and serial rendering of the packages in a tree.
+// packageTree compares concurrent with serial rendering of a tree of kpt packages.
 func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	tree := filepath.Join(dir, "tree")
 	for i := range treePackages {
@@ -124,7 +124,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand returns a function that renders a package with a program. The function ignores its list argument.
+// runCommand returns a function that runs a program on a kpt package. This function ignores its list argument.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {
@@ -140,7 +140,7 @@ func (b *bench) runCommand(env []string, program string, args ...string) func(
 	}
 }
 
-// oneByOne returns a function that runs the five functions with podman, each on the output of the previous function.
+// oneByOne returns a function that runs the five functions with podman, one after another, as a pipeline.
 func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) (out []byte, err error) {
 		out = list
@@ -158,7 +158,7 @@ func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte,
 	}
 }
 
-// writePackage writes a package with a resource, and with the images as functions in its pipeline.
+// writePackage writes a kpt package with a single resource and a pipeline of the given function images.
 func writePackage(dir, registry string, images ...string) error {
 	var kptfile strings.Builder
 	kptfile.WriteString("apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: package\npipeline:\n  mutators:\n")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command overhead measures the time that the gateway and the wrapper-server add to a function. It evaluates the same
-// function as a new process per evaluation (the bare process), by a minimal gRPC server, by the gateway's exec
-// evaluator, and by a wrapper-server. They are measured in short turns in the same run. Further tables compare, for
-// example, sandboxes with podman, and evaluations with and without restricted access (confinement).
+// Command overhead measures the time that the gateway and the wrapper-server add to a function. It compares them
+// with a new process per evaluation (the bare process) and with a minimal gRPC server. Because it measures all of
+// them alternately in the same run, changes of the machine's speed affect all. Further tables compare, for example,
+// sandboxes with podman, and evaluations with and without restricted access (confinement).
 package main
 
 import (

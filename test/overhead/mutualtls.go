@@ -15,18 +15,18 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// mutualTLSLimit is the maximum ratio of the median duration with mutual TLS to the median duration without it.
+// mutualTLSLimit is the maximum factor by which mutual TLS may increase the median latency.
 const mutualTLSLimit = 1.05
 
-// gatewayID and podID are the SPIFFE IDs of gateways and of the pod. podSecret proves the pod's identity to gateways.
+// SPIFFE IDs of gateways and of the pod, and the secret that proves the pod's identity to gateways.
 const (
 	gatewayID = "spiffe://function-runner/gateway"
 	podID     = "spiffe://function-runner/function-pod/porch-fn-system/pod"
 	podSecret = "abcdefghijklmnopqrstuvwxyz"
 )
 
-// mutualTLS measures evaluations of a single resource in pods, with plaintext and with mutual TLS between the servers
-// (table "mutualtls"). All connections are open before the measurement.
+// mutualTLS compares evaluations in pods with and without mutual TLS between the servers, for a single resource.
+// All connections are open before the measurement.
 func (b *bench) mutualTLS(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 	return err
 }
 
-// measureRounds measures two programs in turns, and returns the two median durations of each round.
+// measureRounds measures two programs alternately, and returns their two median durations in each round.
 func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rounds [][2]time.Duration, err error) {
 	end := time.Now().Add(b.budget)
 	for n := 0; n < 3 || time.Now().Before(end); n++ {
@@ -72,8 +72,7 @@ func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rou
 	return rounds, nil
 }
 
-// reportMutualTLS returns a text with the median durations over all rounds. The text also contains the ratio of the
-// duration with mutual TLS to the duration without it.
+// reportMutualTLS describes the median durations over all rounds, and the ratio of mutual TLS to plaintext.
 func reportMutualTLS(rounds [][2]time.Duration) string {
 	ratio, low, high := ratioInterval(rounds)
 	medians := func(i int) time.Duration {
@@ -96,8 +95,8 @@ func reportMutualTLS(rounds [][2]time.Duration) string {
 	return b.String()
 }
 
-// ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. A round's ratio
-// is the ratio of its two medians, so that changes of speed that last longer than a round do not matter.
+// ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. It divides the
+// two medians of the same round, so that slower changes of the machine's speed do not matter.
 func ratioInterval(rounds [][2]time.Duration) (ratio, low, high float64) {
 	n := float64(len(rounds))
 	var mean, squares float64

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// inherited is the file descriptor of the listener that the observer's process inherits.
+// inherited is the file descriptor of the listener that the process of the telemetry receiver inherits.
 const inherited = 3
 
-// startObserver starts another process of this program as the observer, and returns its URL. The observer stands for
-// an OpenTelemetry Collector and a Prometheus, which would run on other machines. It runs with the lowest priority,
-// so that it does not slow down the measured programs.
+// startObserver starts a process that receives telemetry, like an OpenTelemetry Collector and a Prometheus on other
+// machines. It returns the process's URL. The process has the lowest priority, so that it does not slow down the
+// measured programs.
 func startObserver(ctx context.Context, metrics string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func startObserver(ctx context.Context, metrics string) (url string, stop func()
 	}, nil
 }
 
-// runObserver serves the inherited listener, discards all requests, and scrapes metrics every second until ctx ends.
+// runObserver discards all requests to the inherited listener, and scrapes metrics every second, until ctx ends.
 func runObserver(ctx context.Context, metrics string) error {
 	listener, err := net.FileListener(os.NewFile(inherited, "listener"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// summary returns the median, 99th percentile and mean of the durations, and the processor time per call.
+// summary returns the median, 99th percentile and mean of the durations, and the mean processor time of a call.
 func (t times) summary() [4]time.Duration {
 	var sum time.Duration
 	for _, d := range t.evaluations {
@@ -19,7 +19,7 @@ func (t times) summary() [4]time.Duration {
 	}
 }
 
-// quantile returns the duration that the given share of evaluations does not exceed.
+// quantile returns the given quantile of the durations. For example, share is 0.5 for the median.
 func (t times) quantile(share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(t.evaluations))
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]

@@ -21,19 +21,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// sandboxedFunction is a function that is measured in sandboxes and as a bare process.
+// sandboxedFunction is a function to measure, both in sandboxes and as a bare process.
 type sandboxedFunction struct {
 	name   string
 	image  string // name in the local registry
 	binary string // path of the same program outside of the image
-	// pause is the pause between evaluations, in which a sandbox for the next evaluation starts in advance.
+	// pause is the time between evaluations. It is long enough to start the next sandbox in advance.
 	pause time.Duration
 }
 
 const sandboxesHeader = "function  items  way       with pauses  over bare  in a row     over bare"
 
-// sandboxes measures a bare process, the exec evaluator, sandboxes, and podman if it is installed (table "sandboxes").
-// It measures evaluations with pauses, in which processes start in advance, and without pauses.
+// sandboxes compares functions in sandboxes with bare processes, the exec evaluator and, if installed, podman. With
+// pauses between evaluations, processes start in advance. Evaluations are therefore also measured without pauses.
 func (b *bench) sandboxes(ctx context.Context) error {
 	return b.withRegistry(ctx, "sandboxes", func(dir, registry string) error {
 		functions, err := b.sandboxed(dir, registry)
@@ -52,8 +52,8 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	})
 }
 
-// withRegistry calls measure with a temporary directory and the address of the registry of examples/functions. If
-// the registry does not start, withRegistry only prints that the measurement is skipped.
+// withRegistry starts a registry of example functions for a measurement. If the registry does not start,
+// withRegistry prints that the measurement is skipped, and returns no error.
 func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -72,8 +72,8 @@ func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir,
 	return measure(dir, registry)
 }
 
-// startRegistry starts the registry of examples/functions, and returns its address. The Go function under measurement
-// replaces the example function team.
+// startRegistry starts the registry of examples/functions, and returns its address. In this registry, the image
+// "team" contains the Go function under measurement.
 func (b *bench) startRegistry(ctx context.Context, dir string) (address string, stop func(), err error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.examples, "functions"), "--dir="+filepath.Join(dir, "registry"),
 		"--team="+filepath.Join(b.functions, b.function))
@@ -98,7 +98,7 @@ func (b *bench) startRegistry(ctx context.Context, dir string) (address string, 
 	return strings.TrimSpace(line), stop, nil
 }
 
-// sandboxed returns the functions to measure. It writes their programs and the exec evaluator's configuration to dir.
+// sandboxed returns the functions to measure. It writes the exec evaluator's programs and configuration to dir.
 func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	functions := []sandboxedFunction{
 		{"go", registry + "/team:v1", filepath.Join(dir, "exec", b.function), 150 * time.Millisecond},
@@ -123,7 +123,7 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	return functions, err
 }
 
-// sandboxRows measures a function with and without sandboxes, and prints a row for each measured program.
+// sandboxRows measures a function with and without sandboxes, and prints a table row for each program that runs it.
 func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxedFunction) error {
 	ways := []way{{"bare", bareProcess(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
@@ -148,8 +148,8 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay pulls an image and prepares its evaluation with podman. ways is empty if podman is not installed.
-// remove removes the image.
+// podmanWay pulls an image for evaluations with podman. The result is empty if podman is not installed. The caller
+// must call remove to remove the image.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -169,8 +169,8 @@ func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove
 	return []way{{"podman", evaluate, 0, ""}}, remove, nil
 }
 
-// measureSandboxes measures the programs for each size of lists, and prints a row for each. It measures podman
-// last, because podman continues to clean up after a function has exited.
+// measureSandboxes measures all programs for each size of the resource list. It measures podman last, because
+// podman continues to clean up after a function has exited.
 func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways, podman []way) error {
 	for items := range strings.SplitSeq(b.items, ",") {
 		n, err := strconv.Atoi(items)
@@ -199,7 +199,7 @@ func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways
 	return nil
 }
 
-// reportSandboxes prints a row for each measured program, with its ratios to the first, the bare process.
+// reportSandboxes prints the median times of each program, and their ratios to the times of a bare process.
 func (b *bench) reportSandboxes(function string, items int, ways []way, paused, row []times) error {
 	const micros = time.Microsecond
 	for i, w := range ways {
@@ -214,8 +214,8 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 	return nil
 }
 
-// inTurns measures programs in turns, in a random order in each round. If pause is not zero, a turn is a pause and
-// an evaluation. Otherwise, it is several evaluations, of which the first is not counted.
+// inTurns measures programs alternately, in a random order in each round. It evaluates once after each pause. If
+// pause is zero, it evaluates repeatedly, and does not count the first evaluation of a turn.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))
 	if len(ways) == 0 {

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// throughputGoal is the minimum ratio of the exec evaluator's throughput to the throughput of shell loops.
+// throughputGoal is the minimum throughput of the exec evaluator, relative to shells that run the same program.
 const throughputGoal = 1.25
 
-// throughput measures 8 callers of the exec evaluator, and 8 shells that run the program (table "throughput").
+// throughput compares 8 concurrent callers of the exec evaluator with 8 shells that run the program in a loop.
 func (b *bench) throughput(ctx context.Context) error {
 	s, err := b.startGateway(ctx)
 	if err != nil {

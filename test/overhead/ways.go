@@ -19,10 +19,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// maxMessage is the maximum size of messages at servers and clients, in bytes.
+// maxMessage is the maximum size in bytes of the gRPC messages in the measurements.
 const maxMessage = 16 << 20
 
-// bareProcess returns a function that evaluates each list by a new process of the program.
+// bareProcess returns a function that evaluates a resource list by starting the program.
 func bareProcess(binary string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, binary)
@@ -31,7 +31,7 @@ func bareProcess(binary string) func(context.Context, []byte) ([]byte, error) {
 	}
 }
 
-// remoteWay returns a function that evaluates each list by a call of a server.
+// remoteWay returns a function that evaluates a resource list by calling a gRPC server.
 func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte) ([]byte, error) {
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	return func(ctx context.Context, list []byte) ([]byte, error) {
@@ -40,7 +40,7 @@ func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte
 	}
 }
 
-// server is a server in a child process, with a connection to it.
+// server is a gRPC server under measurement, in a child process, with a connection to it.
 type server struct {
 	cmd  *exec.Cmd
 	conn *grpc.ClientConn
@@ -66,7 +66,7 @@ func (b *bench) startWrapper(ctx context.Context, binary string, env []string, f
 	return b.startServer(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), flags...)
 }
 
-// startServer starts a server and waits until it is healthy. env is added to the environment of this process.
+// startServer starts a server and waits until it is healthy. env adds to the environment of this process.
 func (b *bench) startServer(ctx context.Context, port string, env []string, program string, args ...string) (
 	*server, error,
 ) {
@@ -91,7 +91,7 @@ func (b *bench) startServer(ctx context.Context, port string, env []string, prog
 	return s, nil
 }
 
-// stop sends the server SIGTERM and waits until it has exited.
+// stop sends SIGTERM to the server and waits until it has exited.
 func (s *server) stop() {
 	_ = s.conn.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// counts contains the number of comments, names or words with each discouraged form, by the form's name.
+// counts contains the count of each discouraged form, by the form's name.
 type counts map[string]*count
 
 func (c counts) countOf(f form) *count {
@@ -42,7 +42,7 @@ func (c counts) addGo(src []byte) error {
 	return nil
 }
 
-// startsLine reports whether only white space precedes a position on its line.
+// startsLine reports whether a comment stands on its own line, with only white space before it.
 func startsLine(lines []string, p token.Position) bool {
 	return strings.TrimSpace(lines[p.Line-1][:p.Column-1]) == ""
 }
@@ -78,7 +78,7 @@ func (c counts) addNames(decl ast.Decl) {
 
 var fence = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
 
-// addDocument counts the discouraged forms in the words of a Markdown file, without its code.
+// addDocument counts the discouraged forms in the text of a Markdown file. It ignores code.
 func (c counts) addDocument(text string) {
 	text = fence.ReplaceAllString(text, "")
 	for _, f := range documentForms {
@@ -88,10 +88,10 @@ func (c counts) addDocument(text string) {
 	}
 }
 
-// area matches the areas of a commit: "pool: ", "pool, kube: " or "status page: ".
+// area matches the beginning of a commit's subject: "pool: ", "pool, kube: " or "status page: ".
 var area = regexp.MustCompile(`^[^: ]+( [^: ]+)?(, [^: ]+)*: `)
 
-// addSubject counts the discouraged forms in the subject of a commit. Subjects should have the form "area: verb …".
+// addSubject counts the discouraged forms in the subject of a commit. A good subject is "area: verb …".
 func (c counts) addSubject(subject string) {
 	prefix := area.FindString(subject)
 	plain := c.countOf(plainSubject)

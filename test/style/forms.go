@@ -7,10 +7,10 @@ import "regexp"
 // form is a kind of sentence or name that CONTRIBUTING.md discourages.
 type form struct {
 	name string
-	// goal is the maximum number of units with this form in every 1000 or 100 units, as the field per says. A unit is
-	// a comment line, a word, a name or a commit.
+	// goal is the maximum number of occurrences among per comment lines, words, names or commits. The field per is
+	// 1000 or 100.
 	goal, per float64
-	// pattern matches a unit that has this form. It is nil if other code recognizes the form.
+	// pattern matches a text with the discouraged form. It is nil if other code recognizes the form.
 	pattern *regexp.Regexp
 }
 
@@ -22,8 +22,8 @@ func perHundred(name string, goal float64, pattern string) form {
 	return form{name, goal, 100, regexp.MustCompile(pattern)}
 }
 
-// commentForms are the discouraged forms in comments. A unit is a line of a comment. The goals are 1.25 to 5 times
-// the highest rate among eight well-known Go projects.
+// commentForms are the discouraged forms in comments. They are counted per line of a comment. The goals are 1.25 to
+// 5 times the highest rate among eight well-known Go projects.
 var commentForms = []form{
 	perThousand("definition by clause", 6,
 		`\b(is|are|was|were) (what|how|when|where|who|whose|whom|why|whether|since when|until when)\b`),
@@ -41,7 +41,7 @@ var commentForms = []form{
 	perThousand("zero value as a tail", 5, `[;,] (nil|empty|zero|none|0|false) (if|for|while|without|until|unless)\b`),
 }
 
-// documentForms are the discouraged forms in documents. A unit is a word.
+// documentForms are the discouraged forms in documents. They are counted per word.
 var documentForms = []form{
 	perThousand("clause in place of a noun", 2, `\bwhat\b`),
 	perThousand("pronoun with of", 0.1, `\b(that|those) of\b`),
@@ -60,7 +60,7 @@ var (
 	plainSubject = form{"commit subject without an area", 1, 100, nil} // subjects on main are never changed
 )
 
-// count contains the number of units with a form, and the number of all units.
+// count contains the number of lines, words or names with a discouraged form, and the number of all of them.
 type count struct {
 	found, of int
 }
@@ -72,7 +72,7 @@ func (c *count) addUnit(f form, text string) {
 	}
 }
 
-// reachesGoal reports whether the form is at most as frequent as its goal.
+// reachesGoal reports whether the form is no more frequent than permitted.
 func (c count) reachesGoal(f form) bool {
 	return float64(c.found)*f.per <= f.goal*float64(c.of)
 }

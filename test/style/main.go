@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command style counts forms of sentences and names that CONTRIBUTING.md discourages. It counts them in each module
-// of the repository, in the documents and in the commits, and fails if a form is more frequent than its goal.
+// Command style counts discouraged forms of sentences and names, and fails if a form is more frequent than
+// CONTRIBUTING.md permits. It counts separately for each module, the documents and the commits.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// part is a part of the repository with its own counts, such as a module, the documents or the commits.
+// part is the directory of a module, "documents" or "commits". Discouraged forms are counted separately for each.
 type part = string
 
 func run(root string) error {
@@ -49,8 +49,7 @@ func allForms(p part) []form {
 	return append([]form{fragment, oneWordFunction, participleType}, commentForms...)
 }
 
-// findProblems returns a message for each odd form of words that the comments or documents use more often than
-// permitted.
+// findProblems describes each discouraged form that a part of the repository uses more often than permitted.
 func findProblems(present map[part]counts) []string {
 	var problems []string
 	for _, p := range slices.Sorted(maps.Keys(present)) {

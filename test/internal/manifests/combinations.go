@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// Bases and Components are the kustomizations in deploy/ that overlays combine. An overlay consists of a base and any
-// number of components, in any order, except for components that the base already contains.
+// Bases and Components are kustomizations in deploy/. An overlay combines a base and any number of components, in
+// any order, except for components that the base already contains.
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
 		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main",
 		"private-registry", "production", "service-mesh", "tracing",
 	}
-	// Microservices and FunctionRunner list the components that work only with the base of the same name.
+	// Microservices and FunctionRunner are components that work only with the base of the same name.
 	Microservices  = []string{"callers", "mutual-tls", "mutual-tls-secrets"}
 	FunctionRunner = []string{"mutual-tls-pods"}
 )
@@ -34,14 +34,14 @@ func ComponentsOf(base string) []string {
 	return slices.Concat(Components, FunctionRunner)
 }
 
-// Namespaces is the path, relative to the directory deploy, of the kustomization that creates all namespaces.
+// Namespaces is the kustomization that creates all namespaces, as a path relative to the directory deploy.
 const Namespaces = "overlays/namespaces"
 
-// Operator is the path, relative to the directory deploy, of a kustomization that needs the Prometheus operator.
+// Operator is the kustomization that needs the Prometheus operator, as a path relative to the directory deploy.
 const Operator = "observability/operator"
 
-// Combinations returns the directories of the kustomizations to test, by name. These are the kustomizations below
-// the directory deploy except for Operator, and a new kustomization for each combination of a base and a component.
+// Combinations returns the directories of all kustomizations to test, by name. These are the kustomizations in
+// deploy except for Operator, and a new kustomization for each combination of a base and a component.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -66,11 +66,11 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 	return dirs
 }
 
-// block matches a YAML code block in a Markdown document.
+// block matches a YAML code block in Markdown.
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// Documented returns the directories of the overlays that the project's documents show as examples, by their names.
-// It writes each overlay into its own copy of the directory deploy, so that relative paths in the overlay work.
+// Documented returns the directories of the example overlays in the project's documents, by name. It writes each
+// overlay into its own copy of the directory deploy, so that the overlay's relative paths work.
 func Documented(t testing.TB, root string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -92,7 +92,7 @@ func Documented(t testing.TB, root string) map[string]string {
 	return dirs
 }
 
-// ownOverlay adds an overlay to a copy of the directory deploy, as a user would. It returns the overlay's
+// ownOverlay adds an overlay to a copy of the directory deploy, as a user would, and returns the overlay's
 // directory.
 func ownOverlay(t testing.TB, root, content string) string {
 	t.Helper()
@@ -106,7 +106,7 @@ func ownOverlay(t testing.TB, root, content string) string {
 	return overlay
 }
 
-// Copy copies the directory deploy into a temporary directory, and returns the path of the copy.
+// Copy copies the directory deploy to a temporary directory, and returns the path of the copy.
 func Copy(t testing.TB, deploy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "deploy")

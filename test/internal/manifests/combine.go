@@ -12,8 +12,8 @@ import (
 
 const kustomization = "kustomization.yaml"
 
-// Combine creates a kustomization that adds components to a resource, and returns its directory. resource is the
-// path of a base or an overlay, relative to the directory deploy.
+// Combine creates a kustomization of a base or an overlay and additional components, and returns its directory.
+// resource is the path of the base or overlay, relative to deploy.
 func Combine(t testing.TB, deploy, resource string, components ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// Build builds the kustomization in a directory. It returns the objects as YAML, in an order to apply them.
+// Build builds the kustomization in a directory. It returns the objects as YAML, in the order to apply them.
 func Build(dir string) ([][]byte, error) {
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // namespaces come first
@@ -31,10 +31,10 @@ func Build(dir string) ([][]byte, error) {
 	return objects, nil
 }
 
-// strict decodes objects and rejects unknown fields.
+// strict decodes objects, and returns an error for unknown fields.
 var strict = serializer.NewCodecFactory(knownKinds(), serializer.EnableStrict).UniversalDeserializer()
 
-// Decode decodes an object from YAML into its Go type. An unknown field is an error.
+// Decode decodes an object from YAML into its Go type. It rejects unknown fields.
 func Decode(object []byte) (runtime.Object, error) {
 	decoded, _, err := strict.Decode(object, nil, nil)
 	if err != nil {

@@ -9,30 +9,30 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Mesh is Istio's API group for security. Only clusters with Istio serve it.
+// Mesh is the API group of Istio's security objects. Only clusters with Istio serve it.
 var Mesh = schema.GroupVersion{Group: "security.istio.io", Version: "v1"}
 
-// AuthorizationPolicy is the Istio object of the same name with only the fields that our manifests use. None of
-// these fields needs a waypoint proxy. Decode rejects all other fields.
+// AuthorizationPolicy is Istio's object of the same name, with only the fields that our manifests use. These fields
+// work without a waypoint proxy. Decode rejects all other fields.
 type AuthorizationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              AuthorizationSpec `json:"spec"`
 }
 
-// AuthorizationSpec selects pods in the object's namespace and defines the action for connections that match any rule.
+// AuthorizationSpec selects pods in the object's namespace. Its action applies to connections that match any rule.
 type AuthorizationSpec struct {
 	Selector *AuthorizationSelector `json:"selector"`
 	Action   string                 `json:"action"`
 	Rules    []AuthorizationRule    `json:"rules"`
 }
 
-// AuthorizationSelector selects pods that have all of the labels.
+// AuthorizationSelector selects pods with all of the given labels.
 type AuthorizationSelector struct {
 	MatchLabels map[string]string `json:"matchLabels"`
 }
 
-// AuthorizationRule matches a connection from any of the sources to any of the ports.
+// AuthorizationRule matches connections from any of the sources to any of the ports.
 type AuthorizationRule struct {
 	From []struct {
 		Source AuthorizationSource `json:"source"`
@@ -44,20 +44,20 @@ type AuthorizationRule struct {
 	} `json:"to"`
 }
 
-// AuthorizationSource matches a caller if all fields that are set match.
+// AuthorizationSource matches callers. All fields that are set must match.
 type AuthorizationSource struct {
 	Principals    []string `json:"principals"`
 	NotPrincipals []string `json:"notPrincipals"`
 	Namespaces    []string `json:"namespaces"`
 }
 
-// DeepCopyObject returns a shallow copy, which is sufficient because tests only read the object.
+// DeepCopyObject returns a shallow copy. This is sufficient because tests only read the object.
 func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c
 }
 
-// knownKinds returns the scheme for Decode. It contains the kinds of Kubernetes and the kind AuthorizationPolicy.
+// knownKinds returns a scheme with the kinds of Kubernetes and AuthorizationPolicy.
 func knownKinds() *runtime.Scheme {
 	all := runtime.NewScheme()
 	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})

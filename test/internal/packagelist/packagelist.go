@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packagelist creates the resource lists that functions receive for packages, as inputs of measurements.
+// Package packagelist creates resource lists like those that kpt sends to functions, as inputs of measurements.
 package packagelist
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// New returns a list of the given number of Deployments for set-namespace, with the annotations that kpt adds.
+// New returns a resource list of Deployments, with the annotations that kpt adds, as input of set-namespace.
 func New(items int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")

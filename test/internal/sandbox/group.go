@@ -17,10 +17,10 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// prefix begins the names of all control groups and directories of this package. The process ID of the owner follows.
+// prefix begins the names of control groups and directories. The ID of the process that created them follows.
 const prefix = "fnr-sandbox-"
 
-// layout contains the file names of the memory controller in cgroup v1 or v2.
+// layout contains the file names of the memory controller, which differ between cgroup v1 and v2.
 type layout struct {
 	root                   string // directory of the hierarchy
 	limit, usage, inactive string
@@ -34,14 +34,14 @@ var (
 	v2 = layout{mountPoint, "memory.max", "memory.current", "inactive_file"}
 )
 
-// Group is a control group with a memory limit, and with a share of the processors.
+// Group is a control group with a memory limit and a CPU weight.
 type Group struct {
 	layout
 	dir string
 	cpu string // directory of the group in the CPU controller; empty without this controller
 }
 
-// memoryController returns the layout of this machine's memory controller. In v2, it also enables the controller.
+// memoryController returns the file names of this machine's memory controller. In cgroup v2, it enables it.
 func memoryController() (layout, error) {
 	if os.Geteuid() != 0 {
 		return layout{}, errors.New("only root can make control groups")
@@ -56,7 +56,7 @@ func memoryController() (layout, error) {
 	return v2, os.WriteFile(filepath.Join(v2.root, "cgroup.subtree_control"), []byte("+memory"), 0o600)
 }
 
-// NewGroup creates a group with a memory limit in bytes. Its name consists of prefix, the process ID owner, and name.
+// NewGroup creates a control group with a memory limit in bytes. Its name contains the process ID owner.
 func NewGroup(owner int, name string, limit int64) (*Group, error) {
 	kind, err := memoryController()
 	if err != nil {
@@ -86,8 +86,8 @@ func (g *Group) Add(pid int) error {
 	return nil
 }
 
-// Used returns the memory that the group uses in bytes. Like the kubelet, it does not count cached files that the
-// kernel can drop when memory is low.
+// Used returns the group's memory usage in bytes. Like the kubelet, it does not count cached files that the kernel
+// can drop when memory is low.
 func (g *Group) Used() int64 {
 	content, err := os.ReadFile(filepath.Join(g.dir, g.usage))
 	if err != nil {
@@ -97,7 +97,7 @@ func (g *Group) Used() int64 {
 	return used - g.readValue("memory.stat", g.inactive)
 }
 
-// readValue returns the number after a name in a file of the group, or 0 if the file lacks the name.
+// readValue reads a number from a file with lines "name number". It returns 0 if the name is missing.
 func (g *Group) readValue(file, name string) int64 {
 	content, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(content)) {
@@ -118,13 +118,13 @@ func (g *Group) Remove() error {
 	return err
 }
 
-// removeGroup kills the processes in a group and removes the group. It retries because the kernel removes killed
-// processes from the group with a delay.
+// removeGroup kills the processes in a control group and removes the group. It retries, because the kernel removes
+// killed processes from a group with a delay.
 func removeGroup(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		for _, field := range strings.Fields(string(content)) {
-			// Skip 0, a process of another PID namespace, because kill(0) would kill this process's own group.
+			// Skip ID 0, which stands for a process of another PID namespace: kill(0) would kill this process's own group.
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

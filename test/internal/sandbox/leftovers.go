@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// runsDirectory returns the parent directory for the files of runs. For root, it is outside of the directories for
-// temporary files, because the sandbox covers them with an empty file system.
+// runsDirectory returns the parent of the directories that NewDirectory creates. For root, it is not a directory
+// for temporary files, because the sandbox covers these with empty file systems.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"
@@ -19,13 +19,13 @@ func runsDirectory() string {
 	return os.TempDir()
 }
 
-// NewDirectory creates a directory for the files of the process with the ID owner. Other users can read it.
+// NewDirectory creates a directory for files that all users can read. owner is the ID of the process that uses it.
 func NewDirectory(owner int) (string, error) {
 	dir := filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the control groups and the directory of the process with the ID owner, which exits or has exited.
+// Sweep removes the control groups and the directory of a process, at or after its exit. owner is the process ID.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {
@@ -37,7 +37,7 @@ func Sweep(owner int) error {
 	return errors.Join(append(failures, os.RemoveAll(filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))))...)
 }
 
-// SweepAll removes the control groups and directories of all runs whose process no longer exists.
+// SweepAll removes the control groups and directories of processes that no longer exist.
 func SweepAll() error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot, runsDirectory()} {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Main calls run and exits with the code that run returns. If run returns an error, Main prints the error, and the
-// code is at least 1. SIGINT and SIGTERM cancel the context of run.
+// Main calls run and exits with the returned code. If run returns an error, Main prints it and exits with at least
+// 1. SIGINT and SIGTERM cancel the context of run.
 func Main(name string, run func(ctx context.Context, args []string) (code int, err error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, os.Args[1:])
@@ -23,7 +23,7 @@ func Main(name string, run func(ctx context.Context, args []string) (code int, e
 	os.Exit(code)
 }
 
-// Inside sets up the namespaces that [Run] has created, and then calls do.
+// Inside sets up the namespaces that [Run] has created, and then calls do in them.
 func Inside(do func() (code int, err error)) (code int, err error) {
 	if err := enterNamespaces(); err != nil {
 		return 1, err

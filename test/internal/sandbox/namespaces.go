@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine, in PID, network
-// and mount namespaces. These disappear when their first process exits. Programs under attack have a memory limit.
+// Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine by PID,
+// network and mount namespaces, which disappear with their first process. Programs under attack have a memory
+// limit.
 package sandbox
 
 import (
@@ -17,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Metadata is the link-local address where clouds serve credentials. The sandbox's loopback device has it.
+// Metadata is the address where clouds serve credentials. In the sandbox, it belongs to the loopback device.
 const Metadata = "169.254.169.254"
 
 // Possible reports whether this process may create namespaces, which requires root.
 func Possible() bool { return os.Geteuid() == 0 }
 
-// Run runs this program again with args, as the first process of new namespaces, and returns the exit code. When
-// ctx ends, the process receives SIGTERM, and is killed after ten seconds.
+// Run runs this program again with args, as the first process of new namespaces, and returns its exit code. When
+// ctx ends, the process gets SIGTERM, and SIGKILL ten seconds later.
 func Run(ctx context.Context, args ...string) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -46,7 +47,7 @@ func Run(ctx context.Context, args ...string) (int, error) {
 	return 0, err
 }
 
-// enterNamespaces mounts /proc for the new PID namespace and starts the loopback device of the new network namespace.
+// enterNamespaces mounts /proc of the new PID namespace and enables loopback in the new network namespace.
 func enterNamespaces() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)

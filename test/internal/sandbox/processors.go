@@ -7,20 +7,20 @@ import (
 	"path/filepath"
 )
 
-// processorsRoot is the root directory of the CPU controller in cgroup v1.
+// processorsRoot is the root directory of the CPU controller. It exists only in cgroup v1.
 var processorsRoot = filepath.Join(mountPoint, "cpu")
 
-// preference is the CPU weight of the program under attack. It is ten times the default, because in production
-// attackers and other programs do not run on its processors.
+// CPU weight of the program under attack. It is ten times the default, because in production attackers and other
+// programs do not run on its processors.
 const (
 	sharesV1, preferenceV1 = "cpu.shares", "10240"
 	sharesV2, preferenceV2 = "cpu.weight", "1000"
 )
 
-// newProcessors sets the CPU weight of a group, as a container runtime would. Without it, each session gets an
-// equal share of the processors: eight functions in own sessions would get eight times as much as the program.
-// memory is the group's directory in the memory controller. The result is its directory in the CPU controller, or
-// empty without this controller.
+// newProcessors sets the CPU weight of a group, as a container runtime would. Otherwise, each session would get an
+// equal share of the processors, and eight functions eight times as much as the program. memory is the group's
+// directory in the memory controller. The result is its directory in the CPU controller, or empty without this
+// controller.
 func newProcessors(memory string) string {
 	dir := filepath.Join(processorsRoot, filepath.Base(memory))
 	if os.Mkdir(dir, 0o755) == nil {

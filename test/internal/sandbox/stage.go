@@ -15,22 +15,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stage is the first argument of a process that sets up an environment for another program and then executes that
-// program. See [Become].
+// Stage is the first argument of a process that calls [Become]: it sets up an environment and then executes a
+// program.
 const Stage = "stage"
 
-// user is the user and group ID of programs under attack. It is the same as in their images.
+// user is the user and group ID of programs under attack, as in their images.
 const user = 65532
 
-// Token and DockerConfig are the paths of credentials that programs can read, but functions must not read.
+// Token and DockerConfig are the paths of credentials that programs can read, but functions must not.
 const (
 	Token        = "/run/secrets/kubernetes.io/serviceaccount/token"
 	DockerConfig = "/run/secrets/docker/config.json"
 )
 
-// Command returns a command that runs a program in the group and in an environment like a container's. The program
-// runs as an unprivileged user, with empty temporary directories, and with the group as the root of control groups.
-// If g is nil, the command runs the program directly.
+// Command returns a command that runs a program in the group, in an environment like a container's. The program
+// runs as an unprivileged user, with empty temporary directories, and sees its own group as the root of control
+// groups. If g is nil, the command runs the program directly.
 func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	if g == nil {
 		cmd := exec.CommandContext(ctx, path, args...)
@@ -42,8 +42,8 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become sets up an environment as [Group.Command] describes, and then replaces this process by the program. args
-// are the arguments after Stage. It returns only if it fails.
+// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program.
+// args are the arguments after Stage. It returns only if it fails.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
 	if len(args) < 4 {
@@ -57,8 +57,8 @@ func Become(args []string) error {
 	return unix.Exec(command[0], command, os.Environ())
 }
 
-// mountGroups mounts files for the process as in a container. They are its control group as the root, empty
-// temporary directories, and files with credentials.
+// mountGroups mounts the same files as in a container. These are the process's own control group as the root of
+// control groups, empty temporary directories, and credentials.
 func mountGroups(group, root string) error {
 	if err := unix.Mount(group, root, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("show the control group's limit: %w", err)

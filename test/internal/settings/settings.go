@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package settings generates the tables of settings in docs/configuration.md. It reads the configuration structs in
-// the source of the programs. The doc comments of their fields become the text of the tables.
+// the source of the programs. The doc comments of the fields become the text of the tables.
 package settings
 
 import (
@@ -24,21 +24,21 @@ type Setting struct {
 	Variable string
 	// Type is the kind of the value: text, number, bytes, duration, boolean or list.
 	Type string
-	// Default is the value if the variable is not set. It is empty if the default is an empty text or list.
+	// Default is the value if the variable is not set. It may be an empty text or list.
 	Default string
 	// Meaning is the doc comment of the field, in Markdown.
 	Meaning string
 }
 
-// Group is a group of settings that share a table in the document: the settings of a program, or of all programs.
+// Group is a group of settings that share a table, such as the settings of a program.
 type Group struct {
 	Name string
-	// dir is the directory of the package with the configuration, relative to the root of the repository. structure
-	// is the name of the configuration struct.
+	// dir is the directory of the package with the configuration struct, relative to the root of the repository.
+	// structure is the struct's name.
 	dir, structure string
 }
 
-// Groups are the groups of settings. The document contains a table for each group.
+// Groups are all groups of settings. Each group is a table in the document.
 var Groups = []Group{
 	{"gateway", "services/gateway/gateway", "Config"},
 	{"sandboxes", "services/function-runner/localrunner", "SandboxSettings"},
@@ -68,7 +68,7 @@ func (g Group) Settings(root string) ([]Setting, error) {
 	return found, nil
 }
 
-// structFields returns the settings in a struct. The names of their environment variables begin with prefix.
+// structFields returns the settings in a configuration struct. Their environment variables begin with prefix.
 func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	types, err := parseStructs(filepath.Join(root, dir))
 	if err != nil {
@@ -98,8 +98,8 @@ func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	return found, nil
 }
 
-// nestedFields returns the settings in a field whose type is another struct of settings. The struct must be in the
-// same package or in libs. The result is nil for other fields.
+// nestedFields returns the settings in a field whose type is another configuration struct. This struct must be in
+// the same package or in libs. The result is nil for other fields.
 func nestedFields(
 	root, dir string, types map[string]*ast.StructType, field *ast.Field, prefix string,
 ) ([]Setting, error) {
@@ -176,15 +176,15 @@ func typeName(expr ast.Expr) string {
 }
 
 var (
-	// wordBreak matches the boundary between the words of a field's name.
+	// wordBreak matches a boundary between two words in the name of a field.
 	wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
-	// fieldName matches the name of a Go field if the name consists of several words.
+	// fieldName matches the name of a Go field that consists of several words.
 	fieldName = regexp.MustCompile(`\b[A-Z]\w*[a-z][A-Z]\w*\b`)
-	// plainVariable matches the name of an environment variable that is not in backquotes.
+	// plainVariable matches an environment variable's name without backquotes.
 	plainVariable = regexp.MustCompile("(^|[^`A-Z_])(FNR_[A-Z_]+)")
 )
 
-// meaning returns the doc comment of a field, without the field's name, as a cell of a Markdown table.
+// meaning returns the doc comment of a field as a cell of a Markdown table, without the field's name.
 func meaning(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	text = strings.TrimPrefix(text, name+" ")
@@ -196,7 +196,7 @@ func meaning(name, comment string) string {
 	return plainVariable.ReplaceAllString(text, "$1`$2`")
 }
 
-// tagOf returns the tag of a field. It ignores syntax errors, which the compiler would have reported.
+// tagOf returns the tag of a struct field. It ignores syntax errors, because the code compiles.
 func tagOf(field *ast.Field) reflect.StructTag {
 	if field.Tag == nil {
 		return ""
@@ -205,7 +205,7 @@ func tagOf(field *ast.Field) reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// variableOf returns the environment variable from which envconfig reads a field.
+// variableOf returns the name of the environment variable from which envconfig reads a field.
 func variableOf(prefix, field string, tag reflect.StructTag) string {
 	if name := tag.Get("envconfig"); name != "" {
 		return name
@@ -216,7 +216,7 @@ func variableOf(prefix, field string, tag reflect.StructTag) string {
 	return prefix + "_" + strings.ToUpper(field)
 }
 
-// generated matches a table of settings between two comments in the document. The first comment names the group.
+// generated matches a table of settings in the document, from a comment that names the group to an end comment.
 var generated = regexp.MustCompile(`(?s)(<!-- settings of ([a-z -]+): generated by [a-z ]+ -->\n).*?(<!-- end -->)`)
 
 // Generate returns the document with updated tables of settings.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fn contains all functions for the comparison of fnctl with kpt. The name of the link that starts it selects
-// the function. Under the name docker or podman, it acts as a minimal container engine, which suffices for kpt: it
-// prints a version, and runs the function in the image of `docker run ... IMAGE`.
+// Command fn contains all functions for comparing fnctl with kpt. The name of the link that starts this program
+// selects the function. If the name is docker or podman, the program acts as a minimal container engine for kpt. It
+// then prints a version, or runs the function in the image of `docker run ... IMAGE`.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Annotations of old SDKs for a resource's file and its index in the file.
+// Annotations that old SDKs use for a resource's file and its index in the file.
 const (
 	legacyPath  = "config.kubernetes.io/path"
 	legacyIndex = "config.kubernetes.io/index"
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// runAsDocker implements the commands of docker that kpt calls: version and run.
+// runAsDocker implements the two docker commands that kpt calls, version and run.
 func runAsDocker(args []string) error {
 	switch {
 	case len(args) > 0 && args[0] == "version":
@@ -65,15 +65,15 @@ func runAsDocker(args []string) error {
 	return cmd.Run()
 }
 
-// list contains the resources of a function's input and output.
+// list is a resource list, the input and output of a function.
 type list struct {
 	items  []*yaml.RNode
 	config *yaml.RNode
-	// results contains the results as YAML. It is empty if the function returns no results.
+	// results contains the function's results as YAML, or is empty without results.
 	results string
 }
 
-// value returns a value in the data of the function configuration.
+// value returns a value of the function configuration, which is a ConfigMap.
 func (l *list) value(key string) string {
 	if l.config == nil {
 		return ""
@@ -131,7 +131,7 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll appends the configured value to the label "seen" of each resource. The label lists the functions that ran.
+// labelAll appends the configured value to the label "seen" of each resource, to show the order of the functions.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
@@ -155,7 +155,7 @@ func nameLabel(l *list) error {
 	return nil
 }
 
-// reorderItems writes the names of all resources, in the order of the input, into the data of the resource "order".
+// reorderItems writes the names of all resources, in the order of the input, to the resource "order".
 func reorderItems(l *list) error {
 	var names []string
 	for _, item := range l.items {
@@ -164,7 +164,7 @@ func reorderItems(l *list) error {
 	return annotateAll(l, "names", strings.Join(names, "."))
 }
 
-// countItems writes the number of resources into the data of the resource "order".
+// countItems writes the number of resources to the resource "order".
 func countItems(l *list) error { return annotateAll(l, "count", strconv.Itoa(len(l.items))) }
 
 func annotateAll(l *list, key, value string) error {
@@ -192,7 +192,7 @@ func dropItem(l *list) error {
 	return nil
 }
 
-// generateItem adds a resource. It sets the resource's path and index annotations if the configuration contains them.
+// generateItem adds a resource. Its path and index annotations come from the function configuration, if set there.
 func generateItem(l *list) error {
 	name := l.value("name")
 	if name == "" {
@@ -225,7 +225,7 @@ func moveItem(l *list) error {
 	return nil
 }
 
-// quoteValues double-quotes all strings, as functions in other languages may, to compare the output of fnctl and kpt.
+// quoteValues double-quotes all strings, because functions in other languages may do so.
 func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())
@@ -252,13 +252,13 @@ const warnings = `
   tags: {rule: x}
 `
 
-// spoilOutput adds a resource without a name, to make the output invalid.
+// spoilOutput makes the output invalid by adding a resource without a name.
 func spoilOutput(l *list) error {
 	l.items = append(l.items, yaml.MustParse("apiVersion: v1\nkind: Secret\n"))
 	return nil
 }
 
-// addAgain adds a second resource to the file of the resource "config".
+// addAgain adds another resource to the file that contains the resource "config".
 func addAgain(l *list) error {
 	for _, item := range l.items {
 		if item.GetName() == "config" {
