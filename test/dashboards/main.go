@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dashboards writes the Grafana dashboards, and a PrometheusRule with Prometheus' rules. Its argument is the
-// directory deploy/observability, which contains the rules and the generated files.
+// Command dashboards generates the Grafana dashboards, and a PrometheusRule from Prometheus' rules. Its argument is
+// the directory deploy/observability, with the rules and the generated files.
 package main
 
 import (

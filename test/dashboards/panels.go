@@ -2,14 +2,14 @@
 
 package main
 
-// panel is a graph. Its queries contain placeholders for label selectors: {@} selects the chosen namespaces, and {#}
-// selects the chosen namespaces and functions. Further labels may follow the sign, as in {@phase="run"}.
+// panel is a graph. Its queries contain placeholders for label selectors. {@} stands for the namespaces that the
+// user has chosen, {#} for the namespaces and functions. Further labels may follow the sign, as in {@phase="run"}.
 type panel struct {
 	title, description, unit string
 	queries                  []query
 }
 
-// stat is a panel with a single number. The number's colour changes at the values in steps. The queries may contain
+// stat is a panel with a single number, whose colour changes at the thresholds in steps. The queries may contain
 // the same placeholders as the queries of [panel].
 type stat struct {
 	title, description, unit string
@@ -17,11 +17,11 @@ type stat struct {
 	steps                    []object
 }
 
-// runbooks is the URL of the directory of runbooks. Each alert has a page there.
+// runbooks is the URL of the directory with a page for each alert.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted contains alerts by the title of the panel that explains them. limit is the alert's threshold in the
-// panel's unit, or 0 if the panel does not show the alert's value. Tests compare the names with the alert rules.
+// alerted contains the alerts, by the title of the panel that explains them. limit is the alert's threshold in the
+// panel's unit. It is 0 if the panel shows another value. Tests compare the names with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string
@@ -43,12 +43,12 @@ var alerted = map[string]struct {
 	"Failures":                  {0.2, "FunctionRunnerRegistryFails"},
 }
 
-// query is a PromQL query and the format of its lines' names.
+// query is a PromQL query and Grafana's format for the names of its lines.
 type query struct{ expr, legend string }
 
 func one(expr, legend string) []query { return []query{{expr, legend}} }
 
-// quantiles returns queries for the quantiles of a histogram. The argument is a metric name with its selector.
+// quantiles returns queries for p50, p95 and p99 of a histogram. The argument is a metric name with its selector.
 func quantiles(histogram string) []query {
 	var all []query
 	for _, q := range [][2]string{{"0.5", "p50"}, {"0.95", "p95"}, {"0.99", "p99"}} {
@@ -58,7 +58,7 @@ func quantiles(histogram string) []query {
 	return all
 }
 
-// mean returns a query for the mean of a histogram, for each value of a label. An empty label combines all values.
+// mean returns a query for a histogram's mean, for each value of a label. If the label is empty, there is one mean.
 func mean(histogram, selector, label, legend string) query {
 	by := "sum"
 	if label != "" {
@@ -70,7 +70,7 @@ func mean(histogram, selector, label, legend string) query {
 	return query{part("_sum") + " / " + part("_count"), legend}
 }
 
-// stats are the numbers at the top of the dashboard "overview".
+// stats are the single numbers at the top of the dashboard "overview".
 var stats = []stat{
 	{
 		"Evaluations", "Evaluations that ended.", "reqps",
@@ -104,7 +104,7 @@ var stats = []stat{
 	},
 }
 
-// dashboards are all dashboards by their file names without extension.
+// dashboards are all dashboards, by file name without extension.
 var dashboards = map[string]board{
 	"overview": {"Function Runner: overview", "Rate, errors and duration of evaluations, and the error budget.", []panel{
 		{

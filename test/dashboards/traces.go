@@ -2,20 +2,20 @@
 
 package main
 
-// These selectors choose spans (in TraceQL) and log lines (in LogQL) by the dashboard's variables $namespace and
-// $function. Spans contain full image names, so the pattern permits a registry before and a digest after $function.
+// Selectors for spans (in TraceQL) and log lines (in LogQL) by the dashboard's variables $namespace and $function.
+// Spans contain full image names, so the pattern permits a registry before and a digest after $function.
 const (
 	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
 		` && name="fn.evaluate" && span.container.image.name=~"(.*/)?($function)(@.*)?"`
 	lineSelector = `{namespace=~"$namespace", app=~"gateway|pod-manager|image-resolver|function-runner"}`
 )
 
-// search is a panel that lists traces or log lines. Its data source is not Prometheus but Tempo, Jaeger or Loki.
+// search is a panel that lists traces from Tempo or Jaeger, or log lines from Loki.
 type search struct {
 	title, description string
-	// source is the type of data source and the name of its variable. kind is the panel's type.
+	// source is the data source's type, and the name of its variable. kind is Grafana's type of the panel.
 	source, kind string
-	// query contains the data source's fields of Grafana's "target" object, including the query.
+	// query contains the query, in the fields of Grafana's "target" object for this data source.
 	query object
 }
 
@@ -23,14 +23,14 @@ func traceQL(query string) object {
 	return object{"queryType": "traceql", "query": query, "limit": 20, "tableType": "traces", "filters": []object{}}
 }
 
-// jaeger returns a query for Jaeger. Jaeger cannot match patterns, so the user enters the tags to search for.
+// jaeger returns a query for Jaeger. The user enters the tags to search for, because Jaeger cannot match patterns.
 func jaeger(tags string) object {
 	return object{
 		"queryType": "search", "service": "$service", "operation": "fn.evaluate", "limit": 20, "tags": "$tags" + tags,
 	}
 }
 
-// searches are the panels of traces and log lines in the dashboard "traces".
+// searches are the panels of the dashboard "traces" that list traces and log lines.
 var searches = []search{
 	{
 		"Failed evaluations", "Traces of evaluations that ended with an error.", "tempo", "table",
@@ -70,7 +70,7 @@ func (s search) json() object {
 	}
 }
 
-// searchOptions are the display options of search panels. The keys are panel types of Grafana.
+// searchOptions are the display options of panels with traces or log lines, by Grafana's panel type.
 var searchOptions = map[string]object{
 	"table": {"showHeader": true, "frameIndex": 0},
 	"logs": {
@@ -80,7 +80,7 @@ var searchOptions = map[string]object{
 	},
 }
 
-// searchVariables returns the variables for panels of traces and logs, such as the data sources.
+// searchVariables returns the dashboard variables that panels of traces and logs use, such as their data sources.
 func searchVariables() []object {
 	source := func(kind, label string) object {
 		return object{"name": kind, "type": "datasource", "query": kind, "label": label}

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster tests that a cluster of any kind provides the features on which the project relies.
+// Package cluster tests that any cluster provides the Kubernetes features on which the project relies.
 package cluster

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command entrypoint is a function that returns its command line as results for tests. It first stores the command
-// line in memory and in directories that containers may write to, and returns a result for each of these places. Its
-// image has both an ENTRYPOINT and a CMD.
+// Command entrypoint is a function that returns its command line as results, for tests of images with both an
+// ENTRYPOINT and a CMD. It also writes the command line to directories that must be writable in a container, and
+// returns what it reads from there.
 package main
 
 import (

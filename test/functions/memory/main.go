@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command memory is a function that reads its input and then uses more and more memory until it is killed.
+// Command memory is a function that uses more and more memory until it is killed. It first reads its input.
 package main
 
 import (
@@ -16,12 +16,12 @@ func main() {
 	var held [][]byte
 	for {
 		block := make([]byte, 8*megabyte)
-		// Write to each page, because other pages occupy no memory.
+		// Write to each page, because untouched pages occupy no memory.
 		for i := 0; i < len(block); i += 4096 {
 			block[i] = 1
 		}
 		held = append(held, block)
-		// Grow slowly enough for a monitor to observe the growth.
+		// Grow slowly, so that a monitor can observe the growth.
 		time.Sleep(time.Duration(len(held)) * time.Microsecond)
 	}
 }

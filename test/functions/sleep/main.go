@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sleep is a function that returns its input after data.duration of its ConfigMap, by default ten seconds. It
-// first writes as many bytes to stderr as the environment variable TESTFN_GREETING says. A server that has started the
-// process in advance discards it if it writes more than 64 KiB.
+// Command sleep is a function that sleeps for data.duration of its ConfigMap, by default ten seconds. It first
+// writes as many bytes to stderr as the variable TESTFN_GREETING says. Servers discard processes started in advance
+// that write more than 64 KiB.
 package main
 
 import (

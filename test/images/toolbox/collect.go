@@ -14,15 +14,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxExport is the maximum size of an export request in bytes.
+// maxExport is the maximum size in bytes of a request with traces.
 const maxExport = 4 << 20
 
-// collectTraces accepts traces by OTLP over HTTP, like an OpenTelemetry Collector, and prints a line for each span.
+// collectTraces accepts traces by OTLP over HTTP, like an OpenTelemetry Collector, and prints all spans.
 func collectTraces(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExport))
-		// The encoding of an export request is the same as the encoding of TracesData.
+		// Decode the request as TracesData, because export requests have the same encoding.
 		var data tracev1.TracesData
 		if err == nil {
 			err = proto.Unmarshal(body, &data)
@@ -37,7 +37,7 @@ func collectTraces(ctx context.Context, address string) error {
 	return serveHTTP(ctx, address, mux)
 }
 
-// printSpans prints a line for each span with its IDs, service and name. The parent's ID of a root span is "-".
+// printSpans prints each span on a line, with its IDs, service and name. The parent's ID of a root span is "-".
 func printSpans(data *tracev1.TracesData) {
 	for _, from := range data.GetResourceSpans() {
 		service := textAttribute(from.GetResource().GetAttributes(), "service.name")

@@ -24,7 +24,7 @@ import (
 const (
 	// requestTimeout is the timeout of a single request or look-up.
 	requestTimeout = 5 * time.Second
-	// retryTimeout is the time for which failed requests are retried. A new Service may not reach its pods at once.
+	// retryTimeout is the time limit for all attempts, because a new Service may not reach its pods at once.
 	retryTimeout, pause = time.Minute, 100 * time.Millisecond
 )
 
@@ -88,7 +88,7 @@ func listDirectory(dir string) error {
 	return err
 }
 
-// getURL prints the response to a GET request. It retries failed requests for retryTimeout.
+// getURL prints the response to a GET request. It retries failed requests until retryTimeout.
 func getURL(ctx context.Context, url string) error {
 	deadline := time.Now().Add(retryTimeout)
 	for {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dump writes the objects of a cluster to YAML files for the analysis of failed tests.
+// Package dump writes the objects of a cluster to YAML files, for the analysis of failed tests.
 package dump
 
 import (
@@ -18,19 +18,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Cluster contains clients of a cluster, with which its objects are read.
+// Cluster contains the clients with which to read a cluster's objects.
 type Cluster struct {
 	Kinds   discovery.DiscoveryInterface
 	Objects dynamic.Interface
 }
 
-// Namespace writes the objects in a namespace and the nodes to dir, in a file for each kind. For
+// Namespace writes all nodes and the objects in a namespace to dir, in a file for each kind. For
 // [metav1.NamespaceAll], it writes all objects of the cluster. The error lists the kinds that could not be read.
 func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keep objects: %w", err)
 	}
-	// An error means that some API groups are unavailable. The kinds of the other groups are returned nevertheless.
+	// An error means that some API groups are unavailable. The kinds of all other groups are still returned.
 	lists, err := c.Kinds.ServerPreferredResources()
 	if err != nil {
 		err = fmt.Errorf("list the kinds of objects: %w", err)
@@ -58,7 +58,7 @@ func isWanted(kind metav1.APIResource, namespace string) bool {
 	}
 }
 
-// write writes the objects of a kind to a file. It writes no file if there are no objects.
+// write writes the objects of a kind to a file, unless there are none.
 func (c Cluster) write(ctx context.Context, resource schema.GroupVersionResource, namespaced bool, namespace,
 	dir string,
 ) error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecopy copies images within the test bed's registries, to push images with new names and digests.
+// Package imagecopy copies images in the test bed's registries, to create images with new names and digests.
 package imagecopy
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push copies the image named of to the name as. If change is not nil, Push calls it to modify the copy's image
-// configuration. The options are for the copy's registry.
+// Push copies an image to a new name. If change is not nil, it may modify the copy's image configuration. The
+// options are for access to the copy's registry.
 func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remote.Option) {
 	t.Helper()
 	image, err := remote.Image(Reference(t, of), remote.WithContext(t.Context()))
@@ -36,7 +36,7 @@ func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remot
 	}
 }
 
-// Label returns a function for [Push] that sets a label in the copy, and thereby changes its digest.
+// Label returns a function for [Push] that sets a label in the copy, so that its digest differs.
 func Label(label string) func(*v1.Config) {
 	return func(config *v1.Config) { config.Labels = map[string]string{"e2e": label} }
 }

@@ -21,7 +21,7 @@ import (
 // fieldManager is the field manager of the tests' server-side apply.
 const fieldManager = "function-runner-e2e"
 
-// Apply applies objects on the server side. If dryRun is true, the API server only validates them.
+// Apply applies objects by server-side apply. If dryRun is true, the API server only validates them.
 func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
@@ -38,7 +38,7 @@ func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ..
 // Dynamic returns a client for objects of any kind.
 func (s *Suite) Dynamic() dynamic.Interface { return s.objects }
 
-// resourceOf returns a client for objects of the object's kind in the object's namespace.
+// resourceOf returns a client for the kind and the namespace of an object.
 func (s *Suite) resourceOf(t testing.TB, object *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	gvk := object.GroupVersionKind()
@@ -52,7 +52,7 @@ func (s *Suite) resourceOf(t testing.TB, object *unstructured.Unstructured) dyna
 	return s.objects.Resource(mapping.Resource).Namespace(object.GetNamespace())
 }
 
-// AwaitRollout waits until all pods of a Deployment have the current template and are ready.
+// AwaitRollout waits until all pods of a Deployment have its current template and are ready.
 func (s *Suite) AwaitRollout(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Request is an entry in the audit log of the test bed's API server.
+// Request is a request in the audit log of the test bed's API server.
 type Request struct {
 	Verb      string    `json:"verb"`
 	URI       string    `json:"requestURI"`
@@ -19,7 +19,7 @@ type Request struct {
 	Received  time.Time `json:"requestReceivedTimestamp"`
 	User      struct {
 		Username string `json:"username"`
-		// Extra contains the name of the pod to which the request's token belongs.
+		// Extra contains, for example, the name of the pod that sent the request.
 		Extra map[string][]string `json:"extra"`
 	} `json:"user"`
 	Object struct {
@@ -32,7 +32,7 @@ type Request struct {
 	} `json:"responseStatus"`
 }
 
-// Pod returns the name of the pod that sent the request. It is empty for other callers.
+// Pod returns the name of the pod that sent the request. It is empty if the caller is not a pod.
 func (r *Request) Pod() string {
 	if names := r.User.Extra["authentication.kubernetes.io/pod-name"]; len(names) > 0 {
 		return names[0]
@@ -40,7 +40,7 @@ func (r *Request) Pod() string {
 	return ""
 }
 
-// Requests returns the requests to the API server since a time by pods with the given service account.
+// Requests returns the requests that pods with the given service account have sent to the API server since a time.
 func (s *Suite) Requests(t testing.TB, namespace, account string, since time.Time) []Request {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(s.Bed.Logs, "audit.log"))

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dialer opens connections in the network namespace of a process, and thus of its pod.
+// Dialer opens connections from inside a pod: it uses the network namespace of a process in the pod.
 type Dialer struct{ Process }
 
-// DialContext connects to an address by TCP. The address must be numeric.
+// DialContext opens a TCP connection. The address must be numeric.
 func (d Dialer) DialContext(ctx context.Context, address string) (net.Conn, error) {
 	type dialled struct {
 		conn net.Conn
@@ -23,8 +23,8 @@ func (d Dialer) DialContext(ctx context.Context, address string) (net.Conn, erro
 	}
 	done := make(chan dialled, 1)
 	go func() {
-		// A socket belongs to the network namespace of the thread that creates it. The goroutine never unlocks the
-		// thread, so that the runtime ends the thread with the goroutine and does not use it again.
+		// A socket belongs to the network namespace of the thread that creates it. The thread stays locked, so that the
+		// runtime ends it with the goroutine and does not use it again.
 		runtime.LockOSThread()
 		conn, err := d.dial(ctx, address)
 		done <- dialled{conn, err}

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// List is an input for the function set-namespace, which sets the namespace "shop" of its resources.
+// List is an input for the function set-namespace. The function sets the namespace "shop".
 const List = `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
 items:
@@ -33,7 +33,7 @@ functionConfig:
     namespace: shop
 `
 
-// Connect returns a connection with Porch's options: no TLS, and messages up to 6 MiB.
+// Connect returns a connection with the same options as in Porch: no TLS, and messages up to 6 MiB.
 func Connect(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -45,7 +45,7 @@ func Connect(t testing.TB, address string) *grpc.ClientConn {
 	return conn
 }
 
-// SetNamespace evaluates an image of the function set-namespace with List as input, and checks the result.
+// SetNamespace evaluates an image of the function set-namespace with [List], and checks the result.
 func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image string, options ...grpc.CallOption) error {
 	request := &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(List)}
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, request, options...)
@@ -55,7 +55,7 @@ func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image stri
 	return err
 }
 
-// Sleep evaluates an image of the function test/sleep, which sleeps for the given time.
+// Sleep evaluates an image of test/functions/sleep, which sleeps for the given time.
 func Sleep(ctx context.Context, conn grpc.ClientConnInterface, image string, takes time.Duration,
 	options ...grpc.CallOption,
 ) error {

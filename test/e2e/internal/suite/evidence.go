@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/dump"
 )
 
-// collectNamespace saves a failed test's objects, events and logs in a namespace to a directory. It only logs
-// errors because the test has failed already.
+// collectNamespace saves the objects, events and logs in a namespace after a failed test. It only logs errors,
+// because the test has failed already.
 func (s *Suite) collectNamespace(ctx context.Context, t testing.TB, namespace string) {
 	dir := filepath.Join(s.evidence, strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -50,8 +50,8 @@ func (s *Suite) collectLogs(ctx context.Context, t testing.TB, namespace, dir st
 	}
 }
 
-// collectComponents copies the logs of the cluster's components to the directory for evidence of failed tests. It
-// does nothing on clusters outside of the test bed, whose logs cannot be found.
+// collectComponents saves the logs of the cluster's components after a failed test. Outside of the test bed, it
+// does nothing, because it cannot find the logs.
 func (s *Suite) collectComponents() {
 	if s.Bed == nil {
 		return

@@ -23,7 +23,7 @@ func Decode(t testing.TB, document string) *unstructured.Unstructured {
 	return &object
 }
 
-// Build builds the kustomization in a directory, and returns its objects in the order in which they can be applied.
+// Build builds the kustomization in a directory. It returns the objects in the order to apply them.
 func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	documents, err := manifests.Build(dir)
@@ -37,13 +37,13 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Namespaces returns the namespaces into which the manifests in deploy/ install the system.
+// Namespaces returns all namespaces into which the manifests in deploy/ install the system.
 func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to each package of tests
 }
 
-// Rewrite returns changed copies of the objects. change receives each object as YAML and returns the new YAML.
+// Rewrite returns changed copies of the objects. The function change receives and returns an object as YAML.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	string) string,
 ) []*unstructured.Unstructured {
@@ -59,7 +59,7 @@ func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	return changed
 }
 
-// Install applies objects and waits for the Deployments among them.
+// Install applies objects and waits until the Deployments among them are rolled out.
 func (s *Suite) Install(ctx context.Context, t testing.TB, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	s.Apply(ctx, t, false, objects...)
@@ -70,7 +70,7 @@ func (s *Suite) Install(ctx context.Context, t testing.TB, objects ...*unstructu
 	}
 }
 
-// ChangeContainer changes the first container of a Deployment, which runs the program.
+// ChangeContainer changes the first container of a Deployment, in which the program runs.
 func ChangeContainer(t testing.TB, deployment *unstructured.Unstructured, change func(container map[string]any)) {
 	t.Helper()
 	path := []string{"spec", "template", "spec", "containers"}
@@ -84,7 +84,7 @@ func ChangeContainer(t testing.TB, deployment *unstructured.Unstructured, change
 	}
 }
 
-// SetVariable adds an environment variable to the first container of a Deployment.
+// SetVariable adds an environment variable to the program's container in a Deployment.
 func SetVariable(t testing.TB, deployment *unstructured.Unstructured, name, value string) {
 	t.Helper()
 	ChangeContainer(t, deployment, func(container map[string]any) {

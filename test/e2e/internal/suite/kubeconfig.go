@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig returns a kubeconfig for this cluster that authenticates with a token.
+// Kubeconfig returns a kubeconfig for this cluster with the given token.
 func (s *Suite) Kubeconfig(t testing.TB, token string) []byte {
 	t.Helper()
 	const name = "tests"

@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// Metrics returns the metrics of the program in the pod with the address host.
+// Metrics returns the metrics that the program in a pod serves. host is the pod's address.
 func Metrics(ctx context.Context, host string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+":9464/metrics", nil)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Namespace creates a namespace for a test and returns its name. After the test, it deletes the namespace. If the
-// test has failed, it first writes the objects and logs in the namespace to files.
+// Namespace creates a namespace for a test and returns its name. It deletes the namespace after the test. If the
+// test fails, it first saves the objects and logs in the namespace.
 func (s *Suite) Namespace(t testing.TB) string {
 	t.Helper()
 	ctx := Context(t)
@@ -26,7 +26,7 @@ func (s *Suite) Namespace(t testing.TB) string {
 		t.Fatalf("create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// Use a new context, because the context of the test is cancelled already.
+		// Use a new context, because the test's context is already cancelled.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if t.Failed() {
@@ -40,7 +40,7 @@ func (s *Suite) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// awaitServiceAccount waits for the service account that every pod of the namespace needs.
+// awaitServiceAccount waits for the namespace's default service account, which all pods need.
 func (s *Suite) awaitServiceAccount(ctx context.Context, t testing.TB, namespace string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", "default")

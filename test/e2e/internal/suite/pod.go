@@ -17,7 +17,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Pod returns a pod with a single container that runs once.
+// Pod returns a pod with a single container that is not restarted.
 func Pod(name, image string, args ...string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
@@ -29,8 +29,8 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod returns a pod that runs only the toolbox and therefore starts as fast as possible. Its pull policy is
-// IfNotPresent, because Always, the default for latest, would call a registry at each start.
+// BarePod returns a pod that starts as fast as possible, because it runs only the toolbox. The pull policy is not
+// the default Always, with which each start would call the registry.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -45,7 +45,7 @@ func (s *Suite) Create(ctx context.Context, t testing.TB, namespace string, pod 
 	}
 }
 
-// Output runs a pod until it exits and returns its output. The test fails if the pod fails.
+// Output runs a pod until it exits, and returns its output. The test fails if the pod fails.
 func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) string {
 	t.Helper()
 	s.Create(ctx, t, namespace, pod)
@@ -65,7 +65,7 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	return string(output)
 }
 
-// Await waits until the function holds returns true for the pod, and returns the pod in that state.
+// Await waits until holds returns true for a pod, and returns the pod in this state.
 func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(
 	*corev1.Pod) bool,
 ) *corev1.Pod {
@@ -97,8 +97,8 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// Waiting returns the reason, such as ErrImagePull, and the message of the pod's first container that waits for its
-// start. Both are empty if no container waits.
+// Waiting returns the reason and message of the pod's first container that waits for its start. The reason is, for
+// example, ErrImagePull. Both are empty if no container waits.
 func Waiting(pod *corev1.Pod) (reason, message string) {
 	for _, status := range pod.Status.ContainerStatuses {
 		if waiting := status.State.Waiting; waiting != nil {
@@ -108,13 +108,13 @@ func Waiting(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// isStuck reports whether the pod's image cannot be pulled, so that waiting longer is useless.
+// isStuck reports whether the pod's image cannot be pulled, so that waiting is useless.
 func isStuck(pod *corev1.Pod) bool {
 	reason, _ := Waiting(pod)
 	return reason == "ErrImagePull" || reason == "ImagePullBackOff"
 }
 
-// Describe returns the pod's phase and the reason why its container waits, for messages of failed tests.
+// Describe returns the pod's phase and the reason for which its container waits, for error messages.
 func Describe(pod *corev1.Pod) string {
 	if pod == nil {
 		return "unknown"
@@ -124,7 +124,7 @@ func Describe(pod *corev1.Pod) string {
 }
 
 // Touch changes an annotation of a pod, so that the kubelet updates the pod's Secrets and ConfigMaps at once.
-// Otherwise the kubelet updates them about once a minute.
+// Otherwise, this takes up to about a minute.
 func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())
@@ -134,7 +134,7 @@ func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string)
 	}
 }
 
-// AwaitGone waits until no pod with the name exists.
+// AwaitGone waits until a pod no longer exists.
 func (s *Suite) AwaitGone(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)

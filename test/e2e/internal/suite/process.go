@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Process is a process in a pod. Its ID is valid in the cluster's PID namespace where the tests run.
+// Process is a process in a pod. Its ID belongs to the PID namespace of the cluster, in which the tests run.
 type Process struct {
 	PID     int
 	Program string // the first word of its command line
@@ -48,9 +48,9 @@ func Processes(t testing.TB, pod *corev1.Pod) []Process {
 	return found
 }
 
-// parentOf returns the process ID of a process's parent. It is 0 if the process has exited.
+// parentOf returns the ID of a process's parent, or 0 if the process has exited.
 func parentOf(pid string) int {
-	// Parse the fields after the last parenthesis: the program's name in parentheses may contain any characters.
+	// Parse the fields after the last parenthesis, because the name in parentheses may contain any characters.
 	line, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) < 2 {
@@ -72,8 +72,8 @@ func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
 	return n
 }
 
-// FindProcess returns the only process in a pod that runs a program. It ignores children of this process: a child
-// that has not executed another program yet has the same command line.
+// FindProcess returns the only process in a pod that runs a program. It ignores the process's children, because a
+// new child has the same command line until it executes another program.
 func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	t.Helper()
 	var found []Process
@@ -92,7 +92,7 @@ func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	return found[0]
 }
 
-// Kill kills a process. The kernel does not reuse the ID of a process before its parent has reaped the process.
+// Kill kills a process. The kernel does not reuse the process ID before the parent process has reaped the process.
 func Kill(t testing.TB, p Process) {
 	t.Helper()
 	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
@@ -103,5 +103,5 @@ func Kill(t testing.TB, p Process) {
 // WrapperServer returns the path of the wrapper-server in a function pod.
 func WrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
 
-// ProgramOf returns the path of the program in a pod of the system, such as the gateway.
+// ProgramOf returns the path of the program in a pod of the system, such as the gateway's.
 func ProgramOf(pod *corev1.Pod) string { return "/ko-app/" + pod.Labels["app"] }

@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// Registry returns the test bed's registry with the given name: open, private or secure.
+// Registry returns a registry of the test bed by its name: open, private or secure.
 func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	t.Helper()
 	if s.Bed == nil {
@@ -25,20 +25,20 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version selects the images that a test deploys. It is a repository prefix in the registry without credentials.
+// Version is a version of the programs to deploy. It is a repository prefix in the test bed's open registry.
 type Version string
 
 const (
-	// Current selects images built from the current sources.
+	// Current is the version of the programs that is built from the current sources.
 	Current Version = "programs"
-	// Previous selects images built from an earlier commit, for tests of upgrades.
+	// Previous is an earlier version of the programs, for tests of upgrades.
 	Previous Version = "previous"
-	// Porch selects images with the programs of a real Porch, such as its server.
+	// Porch is the version of Porch's own programs, such as its server.
 	Porch Version = "porch"
 )
 
-// Program returns the name of a program's image in the test bed's registry without credentials. The name contains a
-// digest because a node does not pull a tag again that it has pulled before.
+// Program returns the image of a program in the test bed's open registry. The image's name contains a digest,
+// because a node does not pull a tag a second time.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)
@@ -52,10 +52,10 @@ func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	return repository.Digest(latest.Digest.String()).String()
 }
 
-// published matches the names of the project's images in its manifests.
+// published matches the names of the project's published images.
 var published = regexp.MustCompile(`ghcr\.io/krm-function-runner/([a-z-]+):latest`)
 
-// OwnImages replaces the names of published images in manifests by the names of the test bed's images.
+// OwnImages replaces the project's published images in manifests by the same images in the test bed's registry.
 func (s *Suite) OwnImages(t testing.TB, version Version, content string) string {
 	t.Helper()
 	return published.ReplaceAllStringFunc(content, func(image string) string {

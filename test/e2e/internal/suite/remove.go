@@ -21,8 +21,8 @@ import (
 )
 
 // RemoveNamespace deletes a namespace and waits until it is gone. After a failed test, it first saves the
-// namespace's objects and logs. It deletes controllers and pods itself because the namespace controller waits for
-// half of a pod's grace period. It limits this period because starting containers miss SIGTERM.
+// namespace's objects and logs. It deletes controllers and pods itself, because the namespace controller waits for
+// half of a pod's grace period. It limits this period, because starting containers miss SIGTERM.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -49,12 +49,12 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 	})
 }
 
-// grace is the maximum grace period of pods in seconds. Pods that a controller has deleted with a longer period are
-// deleted again, so that tests end sooner.
+// grace is the maximum grace period of pods in seconds. If a controller has deleted a pod with a longer period, the
+// tests delete it again, to save time.
 const grace = 60
 
-// removeAll deletes objects until none exist, including objects that a controller creates in the meantime. The garbage
-// collector would delete these much later.
+// removeAll deletes objects until none exist. It also deletes objects that a controller creates in the meantime,
+// because the garbage collector would delete them much later.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(
 	name string) error,
 ) {
@@ -70,7 +70,7 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until no objects exist. It calls there with each existing object, at first and after each change.
+// awaitNone waits until no objects exist. It calls there for each object, at first and after each change.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite contains functions for tests on clusters. It provides clients and namespaces, waits for objects,
-// and collects logs and objects of failed tests.
+// Package suite helps tests on clusters. It provides clients and namespaces, waits for objects, and collects logs
+// and objects of failed tests.
 package suite
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// waitTimeout is the timeout of the context of a test. It is long because only a failing test waits that long.
+// waitTimeout is the timeout of a test. It is long, because only failing tests wait that long.
 const waitTimeout = 10 * time.Minute
 
-// The environment variables that configure the tests.
+// Names of the environment variables that configure the tests.
 const (
 	toolboxVariable  = "FNR_TOOLBOX_IMAGE"
 	evidenceVariable = "FNR_EVIDENCE"
@@ -37,9 +37,9 @@ const (
 // Suite provides access to the cluster under test.
 type Suite struct {
 	Client kubernetes.Interface
-	// Toolbox is the name of the image of test/images/toolbox in a registry that the cluster can pull from.
+	// Toolbox is an image of test/images/toolbox that the cluster can pull.
 	Toolbox string
-	// Bed describes the cluster if it belongs to the test bed. It is nil otherwise.
+	// Bed describes the cluster if it is a test bed (test/cluster), and is nil otherwise.
 	Bed *bed.Info
 
 	config   *rest.Config
@@ -48,8 +48,9 @@ type Suite struct {
 	evidence string
 }
 
-// New returns a suite for the cluster in KUBECONFIG. Outside of the test bed, FNR_TOOLBOX_IMAGE must name the image of
-// test/images/toolbox. FNR_EVIDENCE, by default a temporary directory, receives logs and objects of failed tests.
+// New returns a suite for the cluster in KUBECONFIG. Outside of the test bed, FNR_TOOLBOX_IMAGE must name an image
+// of test/images/toolbox. Logs and objects of failed tests are saved to FNR_EVIDENCE, by default a temporary
+// directory.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -78,8 +79,8 @@ func New() (*Suite, error) {
 	return s, nil
 }
 
-// packageDir returns the directory for logs and objects of the package whose tests run. Packages need separate
-// directories because their tests run concurrently.
+// packageDir returns the directory for logs and objects from the tests of the current package. Packages need
+// separate directories because their tests run concurrently.
 func packageDir(evidence string) (string, error) {
 	here, err := os.Getwd() // the directory of the package's sources
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Suite) connect(kubeconfig string) error {
 	}
 	s.config.QPS = -1
 	s.config.WarningHandler = rest.NoWarnings{}
-	// Discard logs of client-go, because it would log each watch that ends with its test.
+	// Discard logs of client-go, because it logs each watch that ends with its test.
 	klog.SetLogger(logr.Discard())
 	if s.Client, err = kubernetes.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("make a client: %w", err)
@@ -107,7 +108,7 @@ func (s *Suite) connect(kubeconfig string) error {
 	return nil
 }
 
-// WithWarnings returns a copy of the suite whose dynamic client passes the API server's warnings to handler.
+// WithWarnings returns a copy of the suite. Its dynamic client passes the API server's warnings to handler.
 func (s *Suite) WithWarnings(handler rest.WarningHandler) (*Suite, error) {
 	warned := *s
 	warned.config = rest.CopyConfig(s.config)
@@ -133,8 +134,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run runs the tests of a package with a new suite, and returns their exit code. It first calls use with the suite.
-// If tests fail, it prints the path of their logs and objects. A TestMain only needs to call Run.
+// Run runs the tests of a package and returns their exit code, for TestMain. Before the tests, it calls use with
+// the new suite. If tests fail, it prints the path of their logs and objects.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {
@@ -152,7 +153,7 @@ func Run(m *testing.M, use func(*Suite)) int {
 	return code
 }
 
-// Context returns the context of a test with a timeout.
+// Context returns the context of a test, with an additional timeout.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(cancel)

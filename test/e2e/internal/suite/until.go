@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// ConditionTimeout is the timeout of [Until]. It is shorter than the test's, so that Until can still print the state.
+// ConditionTimeout is the timeout of [Until]. It is shorter than a test's, so that Until can print the state.
 const ConditionTimeout = 5 * time.Minute
 
-// Until calls holds until it returns true. The second result of holds describes the state, and is printed if the
-// wait fails.
+// Until calls holds repeatedly until it returns true. The text that holds returns describes the state, for the
+// message after a timeout.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
