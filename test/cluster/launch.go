@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// startCluster starts a cluster, waits until it is ready, and saves its state with the revision of its configuration.
+// startCluster starts a cluster and waits until it is ready. It saves the state and the configuration's revision.
 func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs,
 	revision string,
 ) error {
@@ -32,7 +32,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// Stop waiting if the cluster's first process exits. Normally, the first process outlives this process.
+	// Stop waiting if the cluster's first process exits, because it should outlive this process.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
 	if err := o.fillRegistries(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))
@@ -47,7 +47,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	return nil
 }
 
-// fillRegistries pushes images to the registries of a new cluster while it waits until the cluster can run pods.
+// fillRegistries pushes images to a new cluster's registries, while it waits until the cluster can run pods.
 func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
 	client, err := boot.Client(l, space.Dialer{PID: running.Init.PID})
 	if err != nil {
@@ -62,7 +62,7 @@ func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.La
 	return steps.Wait()
 }
 
-// launchSupervisor writes the cluster's configuration and starts its first process, which starts all programs.
+// launchSupervisor configures the cluster and starts its first process, which starts all programs.
 func (o *options) launchSupervisor(l layout.Layout, programs config.Programs) (state.State, *exec.Cmd, error) {
 	filtered, err := space.FilterBridges()
 	if err != nil {
@@ -86,8 +86,8 @@ func (o *options) launchSupervisor(l layout.Layout, programs config.Programs) (s
 	return running, command, saveState(l, running)
 }
 
-// startSupervisor starts this program again, with the hidden command `cluster init`, as the first process of new
-// Linux namespaces.
+// startSupervisor runs `cluster init` as the first process of new namespaces. This process starts the supervisor of
+// the cluster's programs.
 func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*exec.Cmd, error) {
 	log, err := os.Create(l.LogFile("supervisor"))
 	if err != nil {
@@ -95,8 +95,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	}
 	defer log.Close()
 	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keptDirectories()...)...)
-	// All programs of the cluster inherit GOGC. Less garbage collection saves a tenth of the processor time. Using
-	// more memory is acceptable because clusters are short-lived.
+	// GOGC applies to all programs of the cluster. Less garbage collection saves a tenth of the processor time. The
+	// higher memory usage is acceptable because clusters are short-lived.
 	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root", "GOGC=400"}
 	command.Dir = "/"
 	command.Stdout, command.Stderr = log, log
@@ -106,8 +106,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keptDirectories returns the flags of `cluster init` for directories that stay visible in the cluster's mount
-// namespace. These are the cached programs, the sources and Go's caches.
+// keptDirectories returns flags of `cluster init` for directories that must stay visible in the cluster. These are
+// the cached programs, the sources and Go's caches.
 func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {
@@ -122,7 +122,7 @@ func (o *options) keptDirectories() []string {
 	return flags
 }
 
-// saveState writes the state file, and the file that describes the cluster to tests.
+// saveState writes the state file of the cluster, and the file that tests read to find the cluster.
 func saveState(l layout.Layout, running state.State) error {
 	if err := state.WriteJSON(infoFile(l), describeCluster(l, running)); err != nil {
 		return fmt.Errorf("describe cluster %s: %w", l.Name, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cluster runs a single-node Kubernetes with registries on a Debian machine without Docker. It also removes
+// Command cluster runs a single-node Kubernetes with registries on a Debian machine without Docker. It can remove
 // the cluster without a trace.
 package main
 
@@ -15,7 +15,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
 
-// run returns the program's exit status. The command exec does not return: its COMMAND replaces this process.
+// run returns the program's exit status. The command exec returns only if it fails.
 func run(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

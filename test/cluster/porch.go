@@ -28,7 +28,7 @@ func porchCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushPorch builds Porch and pushes the images of its programs to the registry that requires no credentials.
+// pushPorch builds Porch and pushes the images of its programs to the registry without credentials.
 func (o *options) pushPorch(ctx context.Context, l layout.Layout, running state.State) error {
 	porch, err := component.Porch(o.root)
 	if err != nil {

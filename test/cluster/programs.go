@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// allPrograms lists the programs whose images a cluster gets: programs that users install, and the tests' toolbox.
+// allPrograms lists the programs for a cluster's registry: the programs that users install, and the tests' toolbox.
 func allPrograms() []release.Program {
 	toolbox := release.Program{
 		Name: "toolbox", Module: "test", Package: "./images/toolbox",
@@ -26,7 +26,7 @@ func allPrograms() []release.Program {
 	return append([]release.Program{toolbox}, release.Programs()...)
 }
 
-// pushPrograms pushes this repository's programs as images PREFIX/NAME to the registry that needs no credentials.
+// pushPrograms pushes images PREFIX/NAME of this repository's programs to the registry without credentials.
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
 	pushed []release.Program,
 ) error {
@@ -50,7 +50,7 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	return nil
 }
 
-// openRegistry returns the registry of a cluster that requires no credentials.
+// openRegistry returns the cluster's registry that requires no credentials.
 func openRegistry(ctx context.Context, l layout.Layout, running state.State) (image.Registry, error) {
 	described, err := describeCluster(l, running).Registry(layout.Open.Name)
 	if err != nil {
@@ -59,7 +59,7 @@ func openRegistry(ctx context.Context, l layout.Layout, running state.State) (im
 	return registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 }
 
-// koInCluster returns ko, configured to run in the cluster's namespaces, where it reaches the cluster's registries.
+// koInCluster returns ko for use inside the cluster's namespaces, where it can reach the cluster's registries.
 func (o *options) koInCluster(ctx context.Context, l layout.Layout, running state.State) (release.Ko, error) {
 	path, root, err := o.findKo(ctx)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// latest is the tag of images in tests and manifests.
+// latest is the tag of the images that tests and manifests use.
 const latest = "latest"
 
-// pusher builds the images of the project's programs with ko and pushes them to a registry. It caches the images.
+// pusher builds images of the project's programs with ko and pushes them to a registry. It caches them locally.
 type pusher struct {
 	*options
 	log      io.Writer
@@ -28,7 +28,7 @@ type pusher struct {
 	kept     imagecache.Cache
 }
 
-// pushProgram pushes the image of a program. It builds the program each time, which is fast if nothing changed, and
+// pushProgram pushes the image of a program. It always builds the program, which is fast if nothing changed. It
 // runs ko only if neither the registry nor the cache contains an image with the program's hash.
 func (to pusher) pushProgram(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
@@ -42,14 +42,14 @@ func (to pusher) pushProgram(ctx context.Context, p release.Program, repository 
 	if present, err := to.registry.Same(ctx, repository, key, latest); err != nil || present {
 		return err
 	}
-	// Push the base image even if ko does not run, because skaffold uses it too.
+	// Push the base image even if ko does not run, because skaffold also uses the base image.
 	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
 		return err
 	}
 	return to.cacheImage(ctx, p, repository, key)
 }
 
-// cacheImage pushes the image from the cache, after it has built and cached the image if necessary.
+// cacheImage pushes the cached image. If the image is not in the cache, it builds, pushes and caches the image.
 func (to pusher) cacheImage(ctx context.Context, p release.Program, repository, key string) error {
 	unlock, err := to.kept.Lock(repository)
 	if err != nil {
@@ -79,7 +79,7 @@ func (to pusher) tagImage(ctx context.Context, pushed v1.Image, repository strin
 	return nil
 }
 
-// buildImage runs ko, which builds the image on the program's base image and pushes it, and returns the pushed image.
+// buildImage runs ko, which builds the image and pushes it to the registry. It returns the pushed image.
 func (to pusher) buildImage(ctx context.Context, p release.Program, repository, key string) (v1.Image, error) {
 	fmt.Fprintf(to.log, "building the image %s with ko\n", repository)
 	host := layout.Open.Host() + "/"
@@ -90,8 +90,8 @@ func (to pusher) buildImage(ctx context.Context, p release.Program, repository, 
 	return to.registry.Pull(ctx, repository+":"+key)
 }
 
-// imageKey returns a hash of the built program, its data files, its base image and the version of ko. The hash is the
-// image's tag and its key in the cache.
+// imageKey returns a hash of all inputs of an image: the program, its data files, the base image and ko's version.
+// It is the image's tag and its key in the cache.
 func (to pusher) imageKey(ctx context.Context, p release.Program, base v1.Image) (string, error) {
 	built, err := to.imageSource().Program(ctx, p.Module, p.Package)
 	if err != nil {

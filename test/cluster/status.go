@@ -56,7 +56,7 @@ func (o *options) status() (status, error) {
 		return status{}, err
 	}
 	now := status{Info: describeCluster(l, running), State: starting}
-	// The status file exists but cannot be read. It does not exist yet if the cluster was just started.
+	// The status file cannot be read, although it exists. Shortly after a cluster's start, it may not exist.
 	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status{}, err
 	}
@@ -80,7 +80,7 @@ const (
 	dead     = "dead"
 )
 
-// verdict returns an error unless the cluster is ready, because scripts rely on the exit status.
+// verdict returns an error unless the cluster is ready, for scripts that check the exit status.
 func (s status) verdict() error {
 	if s.State == ready {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// initCommand returns the hidden `cluster init`, which `cluster up` starts as first process of a cluster's namespaces.
+// initCommand returns the hidden `cluster init`, the first process in a cluster's namespaces.
 func initCommand(o *options) *cobra.Command {
 	var keep []string
 	command := &cobra.Command{
@@ -38,7 +38,7 @@ func initCommand(o *options) *cobra.Command {
 	return command
 }
 
-// superviseCommand returns the hidden `cluster supervise`, which `cluster init` starts to run the cluster's programs.
+// superviseCommand returns the hidden `cluster supervise`, which runs the cluster's programs.
 func superviseCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
@@ -66,11 +66,11 @@ func (o *options) supervise(ctx context.Context) error {
 	return nil
 }
 
-// specsFile returns the path of the list of the cluster's programs. statusFile returns the path of their status file.
+// specsFile and statusFile return the paths of the list and of the status of the cluster's programs.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 
-// holdDirectory returns the directory where tests create files to prevent the start of programs.
+// holdDirectory returns the directory with files that prevent the start of programs. Tests create these files.
 func holdDirectory(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {

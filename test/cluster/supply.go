@@ -18,19 +18,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// supplier provides all registries of a cluster with the same images. It copies the images from the cache if
-// possible, and otherwise pushes the missing images.
+// supplier pushes the same images to all registries of a cluster. For new registries, it copies the images from the
+// cache if possible.
 type supplier struct {
 	*options
 	fresh bool
-	// key is the cache key of the registries' content. It is a hash of all images pushed so far.
+	// key is the cache key of the registries' content, a hash of all images that were pushed.
 	key string
-	// dirs are the directories where the registries store images.
+	// dirs are the directories in which the registries store images.
 	dirs       []string
 	registries []image.Registry
 }
 
-// open connects to all registries of the cluster, and waits until they accept connections.
+// open waits until all registries of the cluster accept connections.
 func (to *supplier) open(ctx context.Context, l layout.Layout, running state.State) error {
 	for _, described := range describeCluster(l, running).Registries {
 		registry, err := registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
@@ -43,7 +43,7 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supplyImages adds images to the registries. The parameter what names their cache subdirectory, such as "tools".
+// supplyImages adds images to all registries. It caches them in the subdirectory what, such as "tools".
 func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {
@@ -68,8 +68,8 @@ func (to *supplier) supplyImages(ctx context.Context, what string, specs []image
 	return kept.Keep(to.key, to.dirs[0])
 }
 
-// fillFromCache copies the cached content to the directories of all registries. It returns false if the cache does
-// not contain the content with the current key.
+// fillFromCache copies cached images to all registries. It returns false if the cache does not contain the images
+// with the current key.
 func (to *supplier) fillFromCache(kept registrycache.Cache) (bool, error) {
 	for _, dir := range to.dirs {
 		if filled, err := kept.Fill(to.key, dir); err != nil || !filled {

@@ -30,7 +30,7 @@ func upCommand(o *options) *cobra.Command {
 	}
 }
 
-// up starts the cluster. It keeps an existing cluster only if it is ready and has the same configuration.
+// up starts the cluster, unless a ready cluster with the same configuration runs already.
 func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err
@@ -63,15 +63,15 @@ func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.La
 		return err
 	}
 	if err := o.startCluster(ctx, log, l, programs, revision); err != nil {
-		// Collect logs and objects even if the user cancelled the wait, to find out why it took so long.
+		// Collect logs and objects even if the user has cancelled the wait, because they explain the delay.
 		collectEvidence(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}
 	return nil
 }
 
-// isUsable reports whether the cluster is ready, runs, and has the given revision. It also checks that the files that
-// users need exist, because a part of the cluster's directory may have been removed.
+// isUsable reports whether the cluster runs and is ready, with the given revision. It also checks that important
+// files still exist, because a user may have removed a part of the cluster's directory.
 func isUsable(l layout.Layout, revision string) bool {
 	running, err := state.Load(l)
 	for _, path := range []string{l.Kubeconfig(), infoFile(l)} {
@@ -82,8 +82,8 @@ func isUsable(l layout.Layout, revision string) bool {
 	return err == nil && running.Ready && running.Config == revision && running.Init.Alive()
 }
 
-// lockCluster waits for exclusive use of the cluster, so that only a single command changes it. It returns the
-// cluster's layout.
+// lockCluster waits until no other command changes the cluster, and returns the cluster's layout. The caller must
+// call unlock.
 func (o *options) lockCluster() (l layout.Layout, unlock func(), err error) {
 	if l, err = o.layout(); err != nil {
 		return l, nil, err
@@ -92,7 +92,7 @@ func (o *options) lockCluster() (l layout.Layout, unlock func(), err error) {
 	return l, unlock, err
 }
 
-// buildPrograms installs the Debian packages and builds the components of a cluster, unless they exist already.
+// buildPrograms installs the Debian packages and builds the programs of a cluster. It skips existing ones.
 func (o *options) buildPrograms(ctx context.Context, log io.Writer) (config.Programs, error) {
 	if err := o.installPackages(ctx, log); err != nil {
 		return config.Programs{}, err
@@ -115,7 +115,7 @@ func (o *options) buildPrograms(ctx context.Context, log io.Writer) (config.Prog
 	return programs, nil
 }
 
-// installPackages installs the Debian packages. It takes a lock because apt-get fails while another apt-get runs.
+// installPackages installs the Debian packages. It takes a lock, because apt-get fails while another apt-get runs.
 func (o *options) installPackages(ctx context.Context, log io.Writer) error {
 	unlock, err := filelock.Acquire(o.cache + "/debian.lock")
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command collector is an OpenTelemetry Collector with only the components that deploy/observability configures. It
-// is a separate module, so that other modules do not require its many dependencies.
+// Command collector is an OpenTelemetry Collector with only the components that deploy/observability uses. It is a
+// separate module, so that no other module requires its many dependencies.
 package main
 
 import (
@@ -45,7 +45,7 @@ func collectorSettings() otelcol.CollectorSettings {
 	}
 }
 
-// newFactories returns the factories of the collector's components. A configuration can use only these components.
+// newFactories returns the factories of all components that a configuration of this collector can use.
 func newFactories() (otelcol.Factories, error) {
 	all := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
 	var err error

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// Users of the cluster's API. Each user authenticates with a static token, which its kubeconfig contains.
+// Users of the cluster's API. Each user has a static token in its kubeconfig.
 const (
 	admin             = "admin"
 	controllerManager = "kube-controller-manager"
@@ -17,7 +17,7 @@ const (
 	kubelet           = "kubelet"
 )
 
-// account is a line of tokens.csv, the API server's file of static tokens.
+// account is a line of the API server's file with static tokens.
 type account struct {
 	Name, Group, Token string
 }
@@ -32,7 +32,7 @@ func listAccounts(secrets Secrets) []account {
 	}
 }
 
-// writeAccess writes the API server's token file, and a kubeconfig for each user.
+// writeAccess writes the API server's tokens, and a kubeconfig for each user.
 func writeAccess(l layout.Layout, secrets Secrets, authority []byte) error {
 	if err := renderFile(l.Config("tokens.csv"), "tokens.csv", listAccounts(secrets), 0o600); err != nil {
 		return err

@@ -10,17 +10,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
 )
 
-// Programs contains the directories of the built components, such as Kubernetes and containerd.
+// Programs contains the directories of the components that were built for a cluster.
 type Programs struct {
 	Kubernetes, Containerd, CoreDNS string
 }
 
-// Path returns the search path (PATH) of the cluster's processes.
+// Path returns the search path (PATH) for the cluster's processes.
 func (p Programs) Path() string {
 	return p.Containerd + ":" + p.Kubernetes + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
 
-// Components returns the processes of a cluster with their command lines and dependencies.
+// Components returns a cluster's processes, with their command lines and dependencies.
 func Components(l layout.Layout, programs Programs) []process.Spec {
 	const api = "tcp:" + layout.APIAddress
 	kube := func(name string, args ...string) []string {
@@ -55,7 +55,7 @@ func etcdFlags(l layout.Layout) []string {
 		"etcd", "--name=" + layout.NodeName, "--data-dir=" + l.Path("etcd"),
 		"--listen-client-urls=" + url, "--advertise-client-urls=" + url,
 		"--listen-peer-urls=http://127.0.0.1:2380",
-		// Without fsync, etcd loses data if the machine crashes. The cluster does not survive such a crash anyway.
+		// Without fsync, etcd may lose data if the machine crashes. The cluster would not survive such a crash anyway.
 		"--unsafe-no-fsync",
 	}
 }
@@ -66,13 +66,13 @@ func apiServerFlags(l layout.Layout) []string {
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
 		"--authorization-mode=Node,RBAC",
-		// Disable two features that need an etcd with progress reports for watches. Debian's etcd 3.4 has none: each watch
-		// that begins with a list would wait for three seconds and fail.
+		// Disable two features that need etcd's progress reports for watches. Debian's etcd 3.4 has none. Each watch that
+		// begins with a list would wait for three seconds and fail.
 		"--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
 		"--client-ca-file=" + l.PKI("ca.crt"),
-		// Connect to kubelets by IP address because the node's name is not in DNS.
+		// Connect to kubelets by IP address, because DNS does not contain the node's name.
 		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
 		"--kubelet-client-certificate=" + l.PKI("kubelet-client.crt"), "--kubelet-client-key=" + l.PKI("kubelet-client.key"),
@@ -86,9 +86,8 @@ func apiServerFlags(l layout.Layout) []string {
 	})
 }
 
-// aggregationFlags returns the flags of kube-apiserver that allow API servers in pods to serve API groups. These
-// API servers read a request's user from headers. They trust the headers only if the connection has the
-// aggregator's client certificate.
+// aggregationFlags returns the flags of kube-apiserver for API groups that servers in pods serve. These servers
+// read a request's user from headers, and trust only headers that come with the aggregator's client certificate.
 func aggregationFlags(l layout.Layout) []string {
 	return []string{
 		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),
@@ -110,7 +109,7 @@ func controllerFlags(l layout.Layout) []string {
 		"--authentication-tolerate-lookup-failure",
 		"--leader-elect=false",
 		"--cert-dir=" + l.Path("pki"),
-		// The default rate limits for API requests would delay the endpoints of new function pods, and thus evaluations.
+		// The default limits for API requests would delay the endpoints of new function pods, and thus evaluations.
 		"--kube-api-qps=100", "--kube-api-burst=200",
 	}
 }

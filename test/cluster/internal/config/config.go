@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config writes the files that a cluster's programs read, such as certificates, tokens and configuration.
+// Package config writes the certificates, tokens and configuration files that a cluster's programs read.
 package config
 
 import (
@@ -19,10 +19,10 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "templates/*"))
 
-// view is the data from which templates render the components' configuration files.
+// view is the data for the templates of the components' configuration files.
 type view struct {
 	layout.Layout
-	// MasqueradeAll makes kube-proxy replace the source address of all connections to Services by the node's address.
+	// MasqueradeAll makes kube-proxy replace the source address of all connections to Services by the node's.
 	MasqueradeAll bool
 }
 
@@ -34,11 +34,11 @@ func (view) PodCIDR() string          { return layout.PodCIDR }
 func (view) ContainerdSocket() string { return layout.ContainerdSocket }
 func (view) PauseImage() string       { return PauseImage }
 
-// PauseImage is the image of the process that keeps a pod's namespaces alive.
+// PauseImage is the image of the pause process, which keeps a pod's namespaces alive.
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
-// Write writes all configuration files of a cluster. bridgesFiltered is true if iptables processes traffic between
-// pods on a bridge. Otherwise kube-proxy replaces callers' addresses, so that answers return through the node.
+// Write writes all configuration files of a cluster. bridgesFiltered is the result of space.FilterBridges. If it is
+// false, kube-proxy replaces callers' addresses, so that answers return through the node.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -70,7 +70,7 @@ func writeComponents(data view) error {
 	return renderFile(data.Config("cni/10-pods.conflist"), "cni.conflist", data, 0o644)
 }
 
-// renderFile writes the output of the named template to path. It creates the directory of path if necessary.
+// renderFile writes a rendered template to path. It creates the directory if necessary.
 func renderFile(path, name string, data any, mode os.FileMode) error {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// registryView is the data from which the templates registry.yaml and hosts.toml are rendered for a registry.
+// registryView is the data for the templates registry.yaml and hosts.toml of a registry.
 type registryView struct {
 	layout.Registry
 	Storage, Secret                         string
@@ -44,8 +44,8 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	return writeMirror(l)
 }
 
-// catalogHost is the public registry of the catalog's functions. The container runtime uses the cluster's registry
-// without credentials as a mirror, because the cluster's network has no route to the internet.
+// catalogHost is the public registry with the catalog's functions. In a cluster, the registry without credentials
+// is its mirror, because the cluster's network has no route to the internet.
 const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {
@@ -54,19 +54,19 @@ func writeMirror(l layout.Layout) error {
 	return renderFile(hosts, "hosts.toml", registryView{Registry: open}, 0o644)
 }
 
-// RegistryFile returns the path of a registry's configuration file.
+// RegistryFile returns the path of the configuration file of a registry.
 func RegistryFile(l layout.Layout, registry layout.Registry) string {
 	return l.Config("registry-" + registry.Name + ".yaml")
 }
 
-// RuntimeRegistries returns the container runtime's directory with a configuration directory for each registry.
+// RuntimeRegistries returns the directory with the container runtime's configuration for each registry.
 func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 
-// PasswordFile returns the path of the htpasswd file with the registries' only user.
+// PasswordFile returns the path of the registries' htpasswd file, which contains a single user.
 func PasswordFile(l layout.Layout) string { return l.Config("htpasswd") }
 
 func writePasswords(path string, secrets Secrets) error {
-	// The minimum cost of bcrypt is sufficient for a random password. A higher cost would slow down each request.
+	// The minimum cost of bcrypt suffices, because the password is random. A higher cost would slow down each request.
 	hash, err := bcrypt.GenerateFromPassword([]byte(secrets.RegistryPassword()), bcrypt.MinCost)
 	if err != nil {
 		return fmt.Errorf("hash the registries' password: %w", err)

@@ -9,10 +9,10 @@ import (
 	"encoding/hex"
 )
 
-// RegistryUser is the user name at the registries that require a password.
+// RegistryUser is the user name for registries that require a password.
 const RegistryUser = "function-runner"
 
-// Secrets are a cluster's tokens and passwords, all derived from the same key.
+// Secrets are the tokens and passwords of a cluster. They are derived from a single key.
 type Secrets struct {
 	key []byte
 }
@@ -24,13 +24,13 @@ func NewSecrets() Secrets {
 	return Secrets{key: key}
 }
 
-// Token returns the token of a user of the API.
+// Token returns the token with which a user authenticates to the API server.
 func (s Secrets) Token(user string) string { return s.derive("token " + user) }
 
 // RegistryPassword returns the password of RegistryUser.
 func (s Secrets) RegistryPassword() string { return s.derive("registry password") }
 
-// registrySession returns the key with which registries sign upload sessions.
+// registrySession returns the secret with which registries sign the state of an upload.
 func (s Secrets) registrySession() string { return s.derive("registry session") }
 
 func (s Secrets) derive(purpose string) string {

@@ -20,7 +20,7 @@ var Packages = []string{
 	"etcd-server", "iproute2", "iptables", "nodejs", "runc",
 }
 
-// Install installs the missing packages and logs their names. If no package is missing, it changes nothing.
+// Install installs the missing packages and logs their names.
 func Install(ctx context.Context, log io.Writer, packages []string) (err error) {
 	missing, err := missingPackages(ctx, packages)
 	if err != nil || len(missing) == 0 {
@@ -38,7 +38,8 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 	return runApt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missingPackages returns the packages that are not installed. It lists all: dpkg-query fails for unknown names.
+// missingPackages returns the packages that are not installed. It lists all installed packages, because dpkg-query
+// fails for unknown names.
 func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
 		"${db:Status-Status} ${Package}\n").Output()
@@ -53,7 +54,7 @@ func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 
 func runApt(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, "apt-get", args...)
-	// Prevent needrestart, if it is installed, from restarting services.
+	// Prevent needrestart from restarting services, if it is installed.
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_MODE=l", "NEEDRESTART_SUSPEND=1")
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, out)

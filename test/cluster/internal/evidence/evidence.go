@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence stores logs, objects and the state of processes, so that a user can analyse a failed cluster.
-// The cluster may be only partly started.
+// Package evidence saves logs, objects and the state of processes, for the analysis of a failed cluster. The
+// cluster may be only partly started.
 package evidence
 
 import (
@@ -25,14 +25,14 @@ import (
 )
 
 const (
-	// collectTimeout is the timeout of the collection. A broken cluster may not respond, and a user waits.
+	// collectTimeout is the timeout of the collection. A user waits for it, and a broken cluster may not respond.
 	collectTimeout = time.Minute
-	// apiTimeout is the timeout of a request to the API server, which may be the broken component.
+	// apiTimeout is the timeout of each API request, because the API server may be the broken component.
 	apiTimeout = 5 * time.Second
 )
 
-// Collect writes the logs, objects and machine state of a cluster into dir, in place of earlier files. The state
-// covers processes, control groups, mounts and network. The error lists the parts that it could not collect.
+// Collect replaces the files in dir by the logs, objects and machine state of a cluster. The machine state covers
+// processes, control groups, mounts and the network. The error lists the parts that could not be collected.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	)
 }
 
-// objects writes the API server's objects into dir. It connects in the network namespace of the process pid.
+// objects writes the API server's objects into dir. It connects in the network namespace of process pid.
 func objects(ctx context.Context, l layout.Layout, pid int, dir string) error {
 	config, err := boot.Access(l, space.Dialer{PID: pid})
 	if err != nil {

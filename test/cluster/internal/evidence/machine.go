@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// groupLines returns a line for each control group with the IDs of its processes.
+// groupLines returns a line for each control group with the IDs of the processes in it.
 func groupLines(groups map[string][]int) []byte {
 	var out bytes.Buffer
 	for _, path := range slices.Sorted(maps.Keys(groups)) {
@@ -23,8 +23,8 @@ func groupLines(groups map[string][]int) []byte {
 	return out.Bytes()
 }
 
-// processLines describes each process on a line, with its IDs on the machine and in the cluster. The line also
-// contains the name, the state, the kernel function in which it waits, and the command line.
+// processLines returns a line for each process, with its IDs on the machine and in the cluster, name, state, kernel
+// function in which it waits, and command line.
 func processLines(pids []int) []byte {
 	var out bytes.Buffer
 	for _, pid := range pids {
@@ -38,7 +38,7 @@ func processLines(pids []int) []byte {
 	return out.Bytes()
 }
 
-// statusFields returns the fields of /proc/PID/status. The result is empty if the process has exited.
+// statusFields returns the fields of /proc/PID/status. It returns none if the process has exited.
 func statusFields(pid int) map[string]string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	fields := map[string]string{}
@@ -49,8 +49,8 @@ func statusFields(pid int) map[string]string {
 	return fields
 }
 
-// network writes the addresses, routes, sockets and iptables rules in the network namespace of a process to the file
-// path. If a command fails, the file contains the error.
+// network writes the addresses, routes, sockets and iptables rules of a process's network namespace to a file. If a
+// command fails, the file contains the error.
 func network(ctx context.Context, pid int, path string) error {
 	var out bytes.Buffer
 	for _, line := range [][]string{

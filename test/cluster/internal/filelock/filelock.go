@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock provides locks between processes. A lock is a locked file.
+// Package filelock provides locks between processes, based on files.
 package filelock
 
 import (
@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Acquire waits for the exclusive lock of a file. It creates the file and its directory if necessary. The lock is
-// held until unlock is called or the process exits.
+// Acquire waits for the exclusive lock of a file. It creates the file and its directory if necessary. unlock or the
+// process's exit releases the lock.
 func Acquire(path string) (unlock func(), err error) { return lock(path, unix.LOCK_EX) }
 
-// Share waits for a shared lock of a file. While processes hold shared locks, no process can hold the exclusive lock.
+// Share waits for a shared lock of a file. While it is held, no process can hold the exclusive lock.
 func Share(path string) (unlock func(), err error) { return lock(path, unix.LOCK_SH) }
 
-// ErrHeld is the error of Try if another process holds the lock.
+// ErrHeld means that another process holds the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
-// Try is like Acquire but does not wait. The error is ErrHeld if another process holds the lock.
+// Try is like Acquire but does not wait. It returns ErrHeld if another process holds the lock.
 func Try(path string) (unlock func(), err error) { return lock(path, unix.LOCK_EX|unix.LOCK_NB) }
 
 func lock(path string, how int) (unlock func(), err error) {

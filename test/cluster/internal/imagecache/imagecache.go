@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecache caches the images of the project's programs, so that new clusters need not build them.
+// Package imagecache caches images of the project's programs, so that new clusters need not build them.
 package imagecache
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache stores the last built image of each repository in the directory Dir.
+// Cache stores the last image of each repository in the directory Dir.
 type Cache struct{ Dir string }
 
-// Lock waits for exclusive use of a repository's cached image. Callers must hold the lock when they call Get or Keep.
+// Lock locks the cached image of a repository. Callers must hold the lock when they call Get or Keep.
 func (c Cache) Lock(repository string) (unlock func(), err error) {
 	return filelock.Acquire(c.dir(repository) + ".lock")
 }
 
-// Get returns the cached image of a repository. It is nil if no image is cached or the cached image has a different
-// key. The image's layers are read from the cache only when they are needed.
+// Get returns the cached image of a repository, or nil if the cache contains no image with this key. The image's
+// layers are read from the cache only when they are needed.
 func (c Cache) Get(repository, key string) (v1.Image, error) {
 	index, err := layout.ImageIndexFromPath(filepath.Join(c.dir(repository), key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func (c Cache) Get(repository, key string) (v1.Image, error) {
 	return index.Image(manifest.Manifests[0].Digest)
 }
 
-// Keep stores an image with its key as the cached image of a repository. It replaces an earlier image.
+// Keep stores an image with its key, and replaces the repository's earlier image.
 func (c Cache) Keep(repository, key string, image v1.Image) error {
 	if err := c.storeImage(c.dir(repository), key, image); err != nil {
 		return fmt.Errorf("keep the image %s: %w", repository, err)
@@ -53,7 +53,7 @@ func (c Cache) Keep(repository, key string, image v1.Image) error {
 	return nil
 }
 
-// storeImage writes the image to a temporary directory and renames it, so that Get never finds a partial image.
+// storeImage writes an image to a temporary directory and renames it, so that Get never finds a partial image.
 func (c Cache) storeImage(dir, key string, image v1.Image) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout defines the paths of a cluster's files, its addresses and its registries. The addresses are the same
-// in all clusters because every cluster has its own network namespace.
+// Package layout defines the file paths, addresses and registries of a cluster. All clusters use the same
+// addresses, because each has its own network namespace.
 package layout
 
 import (
@@ -14,8 +14,8 @@ import (
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
-	// AliasAddress is a second address of the node, for tests of pulls without configuration. Registries listen on it,
-	// but the container runtime has neither credentials nor a certificate authority for it.
+	// AliasAddress is a second address of the node, at which the registries also listen. Tests use it to pull images
+	// without credentials and certificate authorities, because the container runtime has none for this address.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24
 	Bridge         = "node0"
@@ -28,21 +28,21 @@ const (
 	EtcdAddress    = NodeAddress + ":2379"
 )
 
-// ContainerdSocket is the path of containerd's socket. It exists only in a cluster's mount namespace.
+// ContainerdSocket is the path of containerd's socket in a cluster's mount namespace.
 const ContainerdSocket = "/run/containerd/containerd.sock"
 
 // root is the parent directory of all clusters' directories.
 const root = "/var/lib/function-runner/clusters"
 
-// validName matches names that suit files, control groups and hosts, and are short enough for Unix socket paths.
+// validName matches cluster names that suit files, control groups and hosts. Unix socket paths limit the length.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-// Layout provides the paths of a cluster's files on the machine.
+// Layout provides the paths of a cluster's files.
 type Layout struct {
 	Name string
 }
 
-// New returns the layout of the named cluster.
+// New returns the paths for the named cluster.
 func New(name string) (Layout, error) {
 	if !validName.MatchString(name) {
 		return Layout{}, fmt.Errorf("cluster name %q: want a lower-case letter, then at most 19 letters, digits or dashes",
@@ -57,7 +57,7 @@ func Root() string { return root }
 // Dir returns the cluster's directory, which contains all its files.
 func (l Layout) Dir() string { return filepath.Join(root, l.Name) }
 
-// Path returns the path of a file or directory below the cluster's directory.
+// Path returns a path below the cluster's directory.
 func (l Layout) Path(elements ...string) string {
 	return filepath.Join(append([]string{l.Dir()}, elements...)...)
 }
@@ -73,14 +73,14 @@ func (l Layout) LogFile(component string) string {
 	return filepath.Join(l.Logs(), component+".log")
 }
 
-// PKI returns the path of a certificate or key of the cluster.
+// PKI returns the path of a file with a certificate or key of the cluster.
 func (l Layout) PKI(file string) string { return l.Path("pki", file) }
 
 // Config returns the path of a configuration file of a component.
 func (l Layout) Config(file string) string { return l.Path("config", file) }
 
-// Storage returns the directory where a registry stores images.
+// Storage returns the directory in which a registry stores images.
 func (l Layout) Storage(registry string) string { return l.Path("registries", registry) }
 
-// Cgroup returns the name of the parent of all the cluster's control groups, relative to each hierarchy's root.
+// Cgroup returns the parent of all the cluster's control groups, as a path relative to each hierarchy's root.
 func (l Layout) Cgroup() string { return "fnr-" + l.Name }

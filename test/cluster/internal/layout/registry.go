@@ -10,11 +10,11 @@ type Registry struct {
 	Port int
 	// Auth is true if the registry requires the cluster's user name and password.
 	Auth bool
-	// TLS is true if the registry has a certificate, issued by the cluster's own authority.
+	// TLS is true if the registry has a certificate, issued by the cluster's own certificate authority.
 	TLS bool
 }
 
-// The registries of a cluster: without credentials, with a password, and with a password and a private TLS authority.
+// Registries without credentials, with a password, and with a password and a private certificate authority.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}
@@ -24,11 +24,11 @@ var (
 // Registries lists the registries of a cluster.
 func Registries() []Registry { return []Registry{Open, Private, Secure} }
 
-// Host returns the registry's host and port in image names.
+// Host returns the host and port with which names of images in the registry begin.
 func (r Registry) Host() string { return fmt.Sprintf("%s:%d", NodeAddress, r.Port) }
 
-// Alias returns the host and port of the same registry at AliasAddress. The node has neither credentials nor a
-// certificate authority for this address.
+// Alias returns the registry's second host and port, at AliasAddress. For this address, the node has neither
+// credentials nor a certificate authority.
 func (r Registry) Alias() string { return fmt.Sprintf("%s:%d", AliasAddress, r.Port) }
 
 // Scheme returns http or https.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Write writes the certificate to NAME.crt and the key to NAME.key in dir. Only the owner can read the key.
+// Write writes NAME.crt and NAME.key to dir. Only the owner can read the key.
 func (p Pair) Write(dir, name string) error {
 	if err := os.WriteFile(filepath.Join(dir, name+".crt"), p.Cert, 0o644); err != nil {
 		return fmt.Errorf("write the certificate %s: %w", name, err)

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// lifetime is the validity of certificates. It is longer than the life of any test cluster.
+// lifetime is the validity of certificates. No test cluster lives longer.
 const lifetime = 365 * 24 * time.Hour
 
-// Pair is a certificate and its key, both as PEM.
+// Pair is a certificate and its private key, both as PEM.
 type Pair struct {
 	Cert, Key []byte
 }
@@ -61,7 +61,7 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	return a.issue(template)
 }
 
-// Client issues a client certificate. Kubernetes reads the user and the groups from its subject.
+// Client issues a client certificate. Kubernetes reads the user and the groups from the certificate's subject.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	template := newTemplate(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -80,7 +80,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return pair, nil
 }
 
-// NewKeys creates a key pair that signs service account tokens. Cert contains the public key, not a certificate.
+// NewKeys creates a key pair to sign service account tokens. Cert contains the public key instead of a certificate.
 func NewKeys() (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

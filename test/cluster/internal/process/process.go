@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process supervises a cluster's programs. It starts each program when its dependency is available, restarts
-// programs when they exit, and writes their output to log files.
+// Package process supervises a cluster's programs. It starts each program once its dependency accepts connections,
+// restarts programs that exit, and writes their output to log files.
 package process
 
 import (
@@ -22,25 +22,25 @@ import (
 type Spec struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
-	// After is an address, "tcp:HOST:PORT" or "unix:PATH", that must accept
-	// connections before the program is started.
+	// After is the address of a server, "tcp:HOST:PORT" or "unix:PATH". The program starts once this accepts
+	// connections.
 	After string `json:"after,omitempty"`
 }
 
-// Supervisor runs programs, restarts them, and reports their status.
+// Supervisor runs a cluster's programs, restarts them after an exit, and reports their status.
 type Supervisor struct {
 	// Logs is the directory of the programs' log files, NAME.log.
 	Logs string
-	// Holds is an optional directory. A file in it with a program's name prevents the start of the program.
+	// Holds is an optional directory. A file there with a program's name prevents the program's start.
 	Holds string
-	// Changed is called with the status of all programs after each change. It is optional.
+	// Changed receives the status of all programs after each change. It is optional.
 	Changed func([]Status)
 
 	mu     sync.Mutex
 	status []Status
 }
 
-// Run runs the programs until ctx ends, and returns when all programs have exited.
+// Run runs all programs until ctx ends, and returns when they have exited.
 func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
 	s.status = make([]Status, len(specs))
 	var running sync.WaitGroup
@@ -51,7 +51,7 @@ func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
 	running.Wait()
 }
 
-// keepRunning runs a program until ctx ends. It restarts the program after each exit, with a backoff.
+// keepRunning runs a program until ctx ends. After each exit, it restarts the program with a backoff.
 func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	if !acceptsConnections(ctx, spec.After) {
 		return
@@ -70,8 +70,8 @@ func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	}
 }
 
-// awaitRelease waits until tests let the program start: while they hold it back, a file with its name is in the
-// directory s.Holds. awaitRelease returns false if ctx ends.
+// awaitRelease waits while a test prevents the program's start, by a file with the program's name in the directory
+// s.Holds. It returns false if ctx ends.
 func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool {
 	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
@@ -106,10 +106,10 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
-// pollInterval is the interval between checks whether a waiting program can be started.
+// pollInterval is the interval between checks of the conditions for a program's start.
 const pollInterval = 50 * time.Millisecond
 
-// acceptsConnections waits until the address accepts a connection. It returns false if ctx has ended.
+// acceptsConnections waits until a server accepts connections at address. It returns false if ctx has ended.
 func acceptsConnections(ctx context.Context, address string) bool {
 	network, host, ok := strings.Cut(address, ":")
 	for ok && ctx.Err() == nil {

@@ -7,8 +7,8 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// States of a program. It waits for its dependency, runs, waits for its restart after an exit, or is held by a file
-// in the directory [Supervisor.Holds].
+// States of a program. A waiting program waits for its dependency, a failed program for its restart after an exit.
+// A held program is not started because of a file in the directory [Supervisor.Holds].
 const (
 	Waiting State = "waiting"
 	Running State = "running"
@@ -20,14 +20,14 @@ const (
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// PID is the process ID in the cluster's PID namespace. It is 0 if the program does not run.
+	// PID is the process ID in the cluster's PID namespace, or 0 if the program does not run.
 	PID      int `json:"pid,omitempty"`
 	Restarts int `json:"restarts"`
 	// LastExit describes the last exit of the program.
 	LastExit string `json:"lastExit,omitempty"`
 }
 
-// updateStatus changes the status of program i and calls Changed. The lock keeps the calls of Changed in order.
+// updateStatus changes the status of program i and then calls Changed. The lock keeps calls of Changed in order.
 func (s *Supervisor) updateStatus(i int, change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

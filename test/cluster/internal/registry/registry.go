@@ -22,7 +22,7 @@ import (
 // Dial opens a connection, like [net.Dialer.DialContext].
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Open waits until a registry accepts connections and returns a client of it.
+// Open waits until a registry accepts connections, and returns a client of the registry.
 func Open(ctx context.Context, described bed.Registry, dial Dial) (image.Registry, error) {
 	transport := &http.Transport{DialContext: dial}
 	if described.CAFile != "" {
@@ -44,7 +44,7 @@ func Open(ctx context.Context, described bed.Registry, dial Dial) (image.Registr
 	return image.Registry{Host: described.Host, Auth: auth, Transport: transport}.WithMounts(), nil
 }
 
-// reach waits until the address accepts a connection.
+// reach waits until a registry accepts connections.
 func reach(ctx context.Context, address string, dial Dial) error {
 	for {
 		connection, err := dial(ctx, "tcp", address)

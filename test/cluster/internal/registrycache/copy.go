@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// linked is the minimum size of files that are hard-linked instead of copied. Linking is safe for large files: they
-// are blobs, and a registry never writes to a stored blob again. The small files that contain the digest of a tag
-// must be copied because the registry changes them.
+// linked is the minimum size in bytes of files that are hard-linked instead of copied. Such large files are blobs,
+// which registries never change. The small files with the digest of a tag must be copied, because registries change
+// them.
 const linked = 64 << 10
 
-// uploads is the name of the directory where registries store unfinished uploads.
+// uploads is the name of directories in which registries store unfinished uploads.
 const uploads = "_uploads"
 
-// copyTree copies the files of a registry's directory to another directory, except for unfinished uploads.
+// copyTree copies a registry's directory, except for unfinished uploads.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -38,7 +38,7 @@ func copyTree(from, to string) error {
 	})
 }
 
-// copyFile copies a file. It links a large file instead if both directories are on the same file system.
+// copyFile copies a file. If both directories are on the same file system, it creates a hard link to a large file.
 func copyFile(from, to string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrycache caches the directory of a registry, so that the registries of the next cluster start with the
-// same images. Pushing hundreds of blobs to each new registry would take much longer.
+// Package registrycache caches the files of a registry, so that new registries start with the same images. Pushing
+// hundreds of blobs to each new registry would take much longer.
 package registrycache
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache stores the last copy of a registry's directory, in a subdirectory of Dir named by the content's key.
+// Cache stores a copy of a registry's directory, in the subdirectory of Dir that is named by the copy's key.
 type Cache struct{ Dir string }
 
-// Key returns the cache key of a registry's content after a push. before is the key of the earlier content, or
-// empty for an empty registry. images contains the digests of the pushed images by name.
+// Key returns the cache key of a registry's content after a push of images. before is the key before the push, and
+// is empty for an empty registry. images maps names to digests.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", before, images) // prints maps sorted by key
 	return hex.EncodeToString(sum.Sum(nil))[:32]
 }
 
-// Fill copies the content with the given key from the cache to the directory of a registry. It returns false if the
-// cache does not contain this key. No uploads to the registry may be in progress.
+// Fill copies the cached content with the given key to a registry's directory. It returns false if the cache does
+// not contain this key. No uploads to the registry may be in progress.
 func (c Cache) Fill(key, registry string) (bool, error) {
 	unlock, err := filelock.Share(c.lockFile())
 	if err != nil {
@@ -45,8 +45,8 @@ func (c Cache) Fill(key, registry string) (bool, error) {
 	return true, nil
 }
 
-// Keep copies the directory of a registry to the cache under the given key. It replaces the earlier content of the
-// cache. No uploads to the registry may be in progress.
+// Keep copies a registry's directory to the cache, and replaces the cache's earlier content. No uploads to the
+// registry may be in progress.
 func (c Cache) Keep(key, registry string) error {
 	unlock, err := filelock.Acquire(c.lockFile())
 	if err != nil {
@@ -59,7 +59,7 @@ func (c Cache) Keep(key, registry string) error {
 	return nil
 }
 
-// storeContent copies the directory under a temporary name and renames it, so that Fill never finds a partial copy.
+// storeContent copies the directory to a temporary name and renames it, so that Fill never finds a partial copy.
 func (c Cache) storeContent(key, registry string) error {
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return err

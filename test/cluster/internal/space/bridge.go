@@ -11,17 +11,17 @@ import (
 	"path/filepath"
 )
 
-// bridgeSettings is the directory of br_netfilter's settings. It exists only if this kernel module is loaded.
+// bridgeSettings is the directory of settings of the kernel module br_netfilter. It is missing without the module.
 const bridgeSettings = "/proc/sys/net/bridge"
 
-// FilterBridges reports whether iptables can process traffic between pods on the same bridge. Otherwise, a caller of
-// a Service receives answers from the address of a pod. FilterBridges loads the kernel module br_netfilter if
-// necessary, and then disables it for the machine's own bridges.
+// FilterBridges makes iptables process traffic between pods on the same bridge, and reports whether this succeeded.
+// Otherwise, a caller of a Service receives answers from a pod's address. FilterBridges loads the kernel module
+// br_netfilter if necessary, and then disables it for the machine's own bridges.
 func FilterBridges() (bool, error) {
 	if exists(bridgeSettings) {
 		return true, nil
 	}
-	// Ignore the error, because the settings are missing if the module was not loaded.
+	// Ignore the error: without the module, the settings do not exist.
 	_ = exec.Command("modprobe", "br_netfilter").Run()
 	settings, err := filepath.Glob(bridgeSettings + "/bridge-nf-call-*")
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dialer opens connections inside the network namespace of a process, for a caller outside of it.
+// Dialer opens connections in the network namespace of another process.
 type Dialer struct {
 	PID int
 }
 
-// DialContext connects like the method of [net.Dialer]. The address must be numeric.
+// DialContext connects like [net.Dialer.DialContext]. The address must be numeric.
 func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	theirs, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", d.PID))
 	if err != nil {

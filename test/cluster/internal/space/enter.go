@@ -4,9 +4,9 @@ package space
 
 import "strconv"
 
-// Enter returns a command line that runs the command in the namespaces of a process and in the directory dir.
+// Enter returns a command line that runs the command in the namespaces of process pid, in the directory dir.
 func Enter(pid int, dir string, command ...string) []string {
-	// Change the directory by env, because nsenter would change to the directory in the caller's mount namespace.
+	// Change the directory by env, because nsenter would enter it in the caller's mount namespace.
 	return append([]string{
 		"nsenter", "--target", strconv.Itoa(pid), "--mount", "--net", "--pid", "--ipc", "--uts",
 		"--", "env", "--chdir=" + dir,

@@ -14,13 +14,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// scratch are the directories below which components write to fixed paths. They are mounted empty because nothing in
-// the cluster needs the machine's files there.
+// scratch are directories below which components write to fixed paths. They are empty in the cluster, because
+// nothing there needs the machine's files.
 var scratch = []string{"/run", "/var/lib", "/var/log"}
 
-// kernelSettings are settings of the kernel with the values that the kubelet expects. The kubelet would change
-// settings with other values, and would change the whole machine because the settings are not per namespace. Files
-// with the expected values are therefore mounted over the settings.
+// kernelSettings are kernel settings with the values that the kubelet expects. The kubelet would change them for
+// the whole machine, because they are not per namespace. Files with the expected values are therefore mounted over
+// them.
 var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 	"kernel/keys/root_maxkeys":  "1000000",
@@ -30,7 +30,7 @@ var kernelSettings = map[string]string{
 	"vm/panic_on_oom":           "0",
 }
 
-// mountAll sets up the mounts of the cluster's mount namespace.
+// mountAll mounts everything that the cluster's mount namespace needs.
 func mountAll(l layout.Layout, keep []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate the mounts: %w", err)
@@ -47,7 +47,7 @@ func mountAll(l layout.Layout, keep []string) error {
 	return mountResolver(l.Config("resolv.conf"))
 }
 
-// mountScratch mounts an empty file system over each directory in scratch, but keeps the directories in keep visible.
+// mountScratch covers the directories in scratch with empty file systems. The directories in keep stay visible.
 func mountScratch(keep []string) error {
 	var open []*os.File
 	defer func() {
@@ -55,7 +55,7 @@ func mountScratch(keep []string) error {
 			dir.Close()
 		}
 	}()
-	// Open the kept directories first, because covering a path does not close its open descriptor.
+	// Open these directories first. An open descriptor stays valid when a mount covers its path.
 	for _, path := range existingBelow(scratch, keep) {
 		dir, err := os.Open(path)
 		if err != nil {
@@ -76,7 +76,7 @@ func mountScratch(keep []string) error {
 	return nil
 }
 
-// uncoverDirectory mounts an open directory at its original path, which another mount has covered.
+// uncoverDirectory makes an open directory visible again at its path, which another mount has covered.
 func uncoverDirectory(dir *os.File) error {
 	if err := os.MkdirAll(dir.Name(), 0o755); err != nil {
 		return fmt.Errorf("make a mount point for %s: %w", dir.Name(), err)
@@ -84,7 +84,7 @@ func uncoverDirectory(dir *os.File) error {
 	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// existingBelow returns the directories in dirs that exist below a parent, parents first, without links or duplicates.
+// existingBelow returns the existing dirs below parents, without links or duplicates. Outer directories come first.
 func existingBelow(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {
@@ -113,14 +113,14 @@ func mountKernelSettings(dir string) error {
 	return nil
 }
 
-// mountResolver mounts source over /etc/resolv.conf, so that the cluster's processes use its name server.
+// mountResolver mounts source over /etc/resolv.conf, so that the cluster uses its own name server.
 func mountResolver(source string) error {
 	const path = "/etc/resolv.conf"
 	target, err := os.Readlink(path)
 	if err != nil {
 		return bindMount(source, path)
 	}
-	// The link is relative to its directory, which another mount may cover. Create its target, the mount point.
+	// The link is relative to a directory that another mount may cover. Create the link's target as a mount point.
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}

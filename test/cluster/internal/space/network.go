@@ -13,14 +13,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// networkSettings are kernel settings of the cluster's network. Bridge settings may not exist: see [FilterBridges].
+// networkSettings are the network's kernel settings. Settings of bridges may be missing, see [FilterBridges].
 var networkSettings = map[string]string{
 	"net/ipv4/ip_forward":                "1",
 	"net/bridge/bridge-nf-call-iptables": "1",
 }
 
-// connectNetwork adds the node's addresses to the network namespace, and a default route over the node's bridge.
-// Because this bridge is not connected to the machine, no traffic leaves the namespace.
+// connectNetwork gives the node's addresses to a bridge in the network namespace, and adds a default route over it.
+// The bridge is not connected to the machine, so that no traffic leaves the namespace.
 func connectNetwork() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package space creates the namespaces of a cluster, for its processes, mounts and networks. All of them disappear
-// when the first process in the namespaces exits.
+// Package space creates a cluster's namespaces for processes, mounts and networks. They disappear when their first
+// process exits.
 package space
 
 import (
@@ -20,9 +20,9 @@ import (
 
 const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Command returns a command that runs as the first process of new namespaces. The command must call Init. It keeps
-// running when its parent exits. It inherits no open files, because `flock FILE make cluster-up`, for example, would
-// otherwise hold its lock as long as the cluster runs.
+// Command returns a command that runs as the first process of new namespaces. It must call Init. It continues to
+// run when its parent exits. It inherits no open files: `flock FILE make cluster-up`, for example, would otherwise
+// hold its lock as long as the cluster runs.
 func Command(name string, args ...string) *exec.Cmd {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // kernels before 5.11 cannot
 	command := exec.Command(name, args...)
@@ -30,9 +30,9 @@ func Command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Init sets up new namespaces for the cluster, runs the command in them and waits for its exit. Below /run,
-// /var/lib and /var/log, only the directories in keep stay visible. The caller must be the first process of its PID
-// namespace. As such, it inherits orphans, which Init reaps.
+// Init sets up the namespaces of a cluster, runs a command in them and waits for its exit. It reaps orphans,
+// because the caller must be the first process of its PID namespace. Below /run, /var/lib and /var/log, only the
+// directories in keep stay visible.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")
@@ -52,7 +52,7 @@ func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	return reapUntil(command.Process.Pid)
 }
 
-// reapUntil reaps child processes, including orphans, until the given process has exited.
+// reapUntil reaps all child processes, including orphans, until the process pid has exited.
 func reapUntil(pid int) error {
 	for {
 		var status unix.WaitStatus

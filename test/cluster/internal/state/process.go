@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process identifies a process. Its start time distinguishes it from a later process with the same ID.
+// Process identifies a process. The start time distinguishes it from a later process that reuses its ID.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the start time of the process, in clock ticks since the boot of the machine. Boot is the kernel's ID of
-	// this boot: after a reboot, another process may have the same ID and start time.
+	// Started is the start time of the process, in clock ticks since the machine's boot. Boot is the kernel's ID of
+	// this boot, because after a reboot another process may have the same ID and start time.
 	Started string `json:"started"`
 	Boot    string `json:"boot"`
 }
 
-// Find returns the process that has the ID now. It returns an error if the process has exited or is a zombie.
+// Find returns the running process with the given ID. It returns an error if the process has exited or is a zombie.
 func Find(pid int) (Process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -39,8 +39,8 @@ func Find(pid int) (Process, error) {
 	return Process{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// startTime returns field 22 of /proc/PID/stat, or an error if field 3, the state, shows that the process has exited.
-// It parses the fields after the last parenthesis: the name in parentheses may contain any characters.
+// startTime returns field 22 of /proc/PID/stat. It returns an error if the process has exited, by field 3 (state).
+// It parses the fields after the last parenthesis, because the name in parentheses may contain any characters.
 func startTime(stat string) (string, error) {
 	const state, started = 0, 19 // indexes after the name; field 3 is the first
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -53,14 +53,14 @@ func startTime(stat string) (string, error) {
 	return fields[started], nil
 }
 
-// Alive reports whether the same process still runs.
+// Alive reports whether this same process still runs.
 func (p Process) Alive() bool {
 	now, err := Find(p.PID)
 	return err == nil && now == p
 }
 
-// Kill kills the process and waits until it has exited. It does nothing if the process has exited already, even if
-// another process now has the same ID.
+// Kill kills the process and waits until it has exited. If the process has exited already, Kill does nothing, even
+// if another process has reused its ID.
 func (p Process) Kill(ctx context.Context) error {
 	if !p.Alive() {
 		return nil

@@ -19,20 +19,20 @@ import (
 type State struct {
 	// Init is the first process of the cluster's namespaces.
 	Init Process `json:"init"`
-	// Ready is true after the cluster has come up.
+	// Ready is true once the cluster is ready for use.
 	Ready bool `json:"ready"`
-	// Config is the revision of the cluster's configuration. `cluster up` replaces clusters of other revisions.
+	// Config is the revision of the cluster's configuration. `cluster up` replaces a cluster with another revision.
 	Config string `json:"config"`
-	// Path is the search path (PATH) for the cluster's programs.
+	// Path is the search path (PATH) of the cluster's programs.
 	Path string `json:"path"`
-	// RegistryPassword is the password of the registries that require authentication.
+	// RegistryPassword is the password for the registries that require credentials.
 	RegistryPassword string `json:"registryPassword"`
 }
 
-// ErrNone is the error for a cluster that does not exist.
+// ErrNone means that the cluster does not exist.
 var ErrNone = errors.New("there is no such cluster")
 
-// Load reads the state of a cluster. The error is ErrNone if the cluster has no state file.
+// Load reads the state of a cluster. The error wraps ErrNone if the cluster has no state file.
 func Load(l layout.Layout) (State, error) {
 	content, err := os.ReadFile(file(l))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +56,7 @@ func Save(l layout.Layout, s State) error {
 	return nil
 }
 
-// WriteJSON writes a value as JSON to a file that only the owner can read. It replaces an existing file atomically.
+// WriteJSON writes a value as JSON to a file that only the owner can read. It replaces existing files atomically.
 func WriteJSON(path string, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package teardown removes a cluster, whatever state it is in.
+// Package teardown removes a cluster in any state, even if it was only partly started.
 package teardown
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// killTimeout is the timeout for the exit of killed processes and the removal of their control groups.
+// killTimeout is the timeout for killed processes to exit and their control groups to be removed.
 const killTimeout = 20 * time.Second
 
-// Remove kills the cluster's processes and removes its control groups and files, if any of them exist.
+// Remove kills the cluster's processes, and removes its control groups and files. Missing parts are no error.
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// End the cluster's first process, and thereby its processes, mounts and networks. If the state file cannot be
-	// read, the later removal of the control groups kills the processes.
+	// End the cluster's first process, and with it its processes, mounts and networks. Without a readable state file,
+	// the processes are killed when their control groups are removed.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err
@@ -39,7 +39,7 @@ func Remove(ctx context.Context, l layout.Layout) error {
 	return nil
 }
 
-// removeParents removes the parent directories of the cluster's directory if they are empty.
+// removeParents removes the parent directories of all clusters if they are empty.
 func removeParents() {
 	for _, dir := range []string{layout.Root(), filepath.Dir(layout.Root())} {
 		_ = os.Remove(dir) // fails if not empty

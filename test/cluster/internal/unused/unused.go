@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unused removes entries from a cache that were not used for some time. Each new version of an entry has a
-// new name, so that caches would otherwise grow with each version.
+// Package unused removes entries from a cache that were not used for some time. Without it, caches would grow
+// forever, because each new version of an entry has a new name.
 package unused
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Limit is the time after its last use at which an entry may be removed.
+// Limit is the time after which an unused entry may be removed.
 const Limit = 7 * 24 * time.Hour
 
-// Touch marks an entry as used now by setting its modification time.
+// Touch marks a cache entry as used now, by setting its modification time.
 func Touch(path string) error {
 	if err := os.Chtimes(path, time.Time{}, time.Now()); err != nil {
 		return fmt.Errorf("mark %s as used: %w", path, err)
@@ -23,8 +23,8 @@ func Touch(path string) error {
 	return nil
 }
 
-// Remove removes the subdirectories of dir that were not touched for Limit, and their lock files. It does not remove
-// a subdirectory if keep returns true. No process may use the cache during the call.
+// Remove removes subdirectories of dir that were not used for a week, and their lock files. It keeps a subdirectory
+// if keep returns true. No process may use the cache during the call.
 func Remove(dir string, keep func(path string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
