@@ -19,11 +19,11 @@ var scale string
 //go:embed pinned/index.js
 var pinned string
 
-// sources contains the paths of the files from which the images of the example functions are built.
+// sources contains the paths from which the images of the example functions are built.
 type sources struct {
 	// team is the path of the compiled Go function "team".
 	team string
-	// packages is the path of a directory with Node.js and its libraries. If empty, this machine's Node.js is used.
+	// packages is a directory with Node.js and its libraries. If it is empty, this machine's Node.js is used.
 	packages string
 }
 
@@ -49,7 +49,7 @@ func (s sources) images() ([]image.Spec, error) {
 	}, nil
 }
 
-// node returns the files that an image needs to run Node.js: the program and its libraries.
+// node returns Node.js and its libraries, as files of an image.
 func (s sources) node() ([]image.File, error) {
 	if s.packages != "" {
 		return image.NodeJS(filepath.Join(s.packages, "usr/bin/node"), s.packages)
@@ -61,8 +61,8 @@ func (s sources) node() ([]image.File, error) {
 	return image.NodeJS(source)
 }
 
-// programFiles returns a program of this machine and its shared libraries, for use in an image. The program gets
-// the given path in the image.
+// programFiles returns a program of this machine and its shared libraries, as files of an image. path is the
+// program's path in the image.
 func programFiles(path, name string) ([]image.File, error) {
 	source, err := findResource(name)
 	if err != nil {
@@ -71,7 +71,7 @@ func programFiles(path, name string) ([]image.File, error) {
 	return image.Program(path, source)
 }
 
-// findResource searches PATH for a program and resolves symbolic links.
+// findResource searches PATH for a program, and resolves symbolic links.
 func findResource(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -83,7 +83,7 @@ func findResource(name string) (string, error) {
 	return path, nil
 }
 
-// functionImage returns the image of a function. It removes duplicate files, such as a library of two programs.
+// functionImage returns the image of a function. It removes duplicate files, such as libraries of two programs.
 func functionImage(name string, entrypoint []string, files ...image.File) image.Spec {
 	slices.SortFunc(files, func(a, b image.File) int { return strings.Compare(a.Path, b.Path) })
 	files = slices.CompactFunc(files, func(a, b image.File) bool { return a.Path == b.Path })

@@ -21,15 +21,15 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Timeouts of connections to the registry. They suit clients on the same machine, whose connections are fast.
+// Timeouts of connections to the registry. They suit clients on the same machine.
 const (
 	headerTimeout   = 10 * time.Second
 	transferTimeout = 5 * time.Minute
 	idleTimeout     = time.Minute
 )
 
-// serveRegistry serves a registry with the images until ctx is done. It writes the registry's address to out as
-// soon as clients can pull the images.
+// serveRegistry serves a registry with the images until ctx is done. It writes the registry's address to out once
+// clients can pull the images.
 func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.Writer) error {
 	blobs := filepath.Join(dir, "blobs")
 	if err := os.MkdirAll(blobs, 0o750); err != nil {
@@ -81,7 +81,7 @@ func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error
 	return nil
 }
 
-// readOnly is an HTTP handler that makes a registry read-only once closed is set. Until then, it accepts pushes.
+// readOnly serves a registry that accepts pushes until closed is set.
 type readOnly struct {
 	content http.Handler
 	closed  atomic.Bool

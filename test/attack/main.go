@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command attack attacks each program of this repository as hostile and careless callers, functions, pods and
-// registries would. It fails if a program exits, retains memory, delays well-behaved callers or lets a function escape
-// from its restrictions. As root, it runs in its own namespaces, and the programs run with a memory limit. Otherwise
-// it runs without both and says so.
+// Command attack attacks each program of this repository, like hostile or careless callers, functions, pods and
+// registries. It fails if a program exits, retains memory, delays well-behaved callers or lets a function escape
+// from its restrictions. As root, it runs in its own namespaces, and limits the programs' memory. Otherwise it runs
+// without both and says so.
 package main
 
 import (
@@ -25,8 +25,8 @@ import (
 
 func main() { sandbox.Main("attack", runRole) }
 
-// runRole runs a helper of the command attack if args select it, otherwise the command itself. The helpers start a
-// program in the sandbox, or run the well-behaved callers.
+// runRole runs the command attack, or a helper process if the first argument selects it. Helpers start a program in
+// the sandbox, or run well-behaved callers.
 func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
@@ -38,7 +38,7 @@ func runRole(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are the options on the command line. Only the copy of this program in the sandbox gets inner, dir and owner.
+// options are the command-line options. inner, dir and owner are only for the copy of this program in the sandbox.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp
@@ -61,7 +61,7 @@ func parseOptions(args []string) (o options, err error) {
 	return o, err
 }
 
-// run prepares the sandbox, runs the attacks in it and removes it.
+// run creates the sandbox, runs the attacks in it, and removes the sandbox.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parseOptions(args)
 	if err != nil {
@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
 }
 
-// attackPrograms runs the selected attacks and prints their results. The exit code is 1 if a program failed.
+// attackPrograms runs the selected attacks and prints the results. The exit code is 1 if an attack succeeded.
 func attackPrograms(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
 		if limited, err = canLimit(o.owner); err != nil {
@@ -109,7 +109,7 @@ func attackPrograms(ctx context.Context, o options, limited bool) (code int, err
 	return min(failed, 1), nil
 }
 
-// canLimit reports whether control groups with a memory limit can be created on this machine.
+// canLimit reports whether this machine supports control groups with a memory limit.
 func canLimit(owner int) (bool, error) {
 	probe, err := sandbox.NewGroup(owner, "probe", system.Limit)
 	if err != nil {
@@ -119,8 +119,8 @@ func canLimit(owner int) (bool, error) {
 	return true, probe.Remove()
 }
 
-// runRows runs the selected attacks on their programs, and prints a row for each attack on a program. It returns the
-// numbers of failed rows and of all rows.
+// runRows attacks each selected program with each selected attack, and prints a row for each pair. It returns the
+// number of failed rows and of all rows.
 func (o options) runRows(ctx context.Context, config row.Config) (failed, total int, err error) {
 	for _, a := range attacks.All() {
 		for _, program := range o.selectPrograms(a) {

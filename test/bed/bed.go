@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bed describes a running cluster of the test bed (test/cluster) to tests, with its files and registries.
+// Package bed describes a running cluster of the test bed (test/cluster) to tests.
 package bed
 
 import (
@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// InfoVariable is the environment variable with the path of the cluster's description, a JSON file. `cluster exec`
-// sets the variable for commands that run in a cluster of the test bed.
+// InfoVariable is the environment variable that contains the path of the cluster's description, a JSON file.
+// `cluster exec` sets it for commands that run in a cluster of the test bed.
 const InfoVariable = "FNR_BED"
 
 // Info describes a running cluster.
@@ -19,36 +19,36 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the path of the status file of the cluster's own programs, such as the kubelet. Holds is a
-	// directory where a file with a program's name prevents its start. Use [Info.Component] for both.
+	// Components is the path of a file with the status of the cluster's own programs, such as the kubelet. In the
+	// directory Holds, a file with a program's name prevents the program's start. Use [Info.Component] for both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`
-	// RuntimeRegistries is the container runtime's directory of registry configurations. At each pull, the runtime
-	// reads HOST/hosts.toml in this directory.
+	// RuntimeRegistries is the container runtime's directory of registry configurations. The runtime reads the file
+	// HOST/hosts.toml at each pull.
 	RuntimeRegistries string `json:"runtimeRegistries"`
 }
 
-// Registry is an image registry that the cluster's node can pull from.
+// Registry is an image registry from which the cluster can pull.
 type Registry struct {
 	Name string `json:"name"`
-	// Host is the registry's host and port in image names.
+	// Host is the host and port with which names of images in the registry begin.
 	Host string `json:"host"`
-	// Alias is the host and port of the same registry at a second address. The node has neither credentials nor a
-	// certificate authority for this address.
+	// Alias is a second host and port of the registry. For this address, the node has neither credentials nor a
+	// certificate authority.
 	Alias string `json:"alias"`
 	URL   string `json:"url"`
-	// Username and Password are empty if the registry is open.
+	// Username and Password are empty if the registry requires no credentials.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
-	// PasswordFile is the path of the file with the registry's users, including Username. All registries that require
-	// a password share this file and reload it after each change.
+	// PasswordFile is the path of the file with the users of all registries that require a password. The registries
+	// reload it after each change.
 	PasswordFile string `json:"passwordFile,omitempty"`
-	// CAFile is the path of the PEM file with the authority of the registry's certificate. It is empty without TLS.
+	// CAFile is the path of the certificate authority's certificate, as PEM. It is empty for a registry without TLS.
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// Registry returns the registry with the given name: open, private or secure.
+// Registry returns a registry by its name: open, private or secure.
 func (i Info) Registry(name string) (Registry, error) {
 	for _, registry := range i.Registries {
 		if registry.Name == name {

@@ -16,19 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Component is a program of the cluster itself, such as the kubelet. The cluster restarts it whenever it exits.
+// Component is a program of the cluster itself, such as the kubelet. The cluster restarts it after each exit.
 type Component struct {
 	name         string
 	status, hold string // files
 }
 
-// Component returns the cluster's program with the given name. `cluster status` prints the names.
+// Component returns the cluster's program with the given name. `cluster status` lists the names.
 func (i Info) Component(name string) Component {
 	return Component{name: name, status: i.Components, hold: filepath.Join(i.Holds, name)}
 }
 
-// Signal sends a signal to the program. It works only inside the cluster's namespaces because the process ID in the
-// status file belongs to these namespaces.
+// Signal sends a signal to the program. It works only inside the cluster's namespaces, because the process ID in
+// the status file belongs to them.
 func (c Component) Signal(signal unix.Signal) error {
 	pid, err := c.pid()
 	if err != nil {
@@ -39,8 +39,8 @@ func (c Component) Signal(signal unix.Signal) error {
 		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// The program has exited, and its ID may have been reused before the descriptor (pidfd) was opened. The descriptor
-	// may therefore refer to another process.
+	// The program has exited. Its ID may have been reused before the descriptor (pidfd) was opened, which may
+	// therefore refer to another process.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
 	}
@@ -50,7 +50,7 @@ func (c Component) Signal(signal unix.Signal) error {
 	return nil
 }
 
-// Restart kills the program, and returns after the supervisor restarted it.
+// Restart kills the program, and waits until it runs again.
 func (c Component) Restart(ctx context.Context) error {
 	before, err := c.pid()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c Component) Restart(ctx context.Context) error {
 	return c.awaitProcess(ctx, func(pid int) bool { return pid != 0 && pid != before })
 }
 
-// Stop kills the program and prevents its restart until Start is called.
+// Stop kills the program, and prevents its restart until Start is called.
 func (c Component) Stop(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(c.hold), 0o700); err != nil {
 		return fmt.Errorf("hold %s: %w", c.name, err)
@@ -76,7 +76,7 @@ func (c Component) Stop(ctx context.Context) error {
 	return c.awaitProcess(ctx, func(pid int) bool { return pid == 0 })
 }
 
-// Start runs a stopped program again. It does not affect other programs.
+// Start starts a stopped program and waits until it runs.
 func (c Component) Start(ctx context.Context) error {
 	if err := os.Remove(c.hold); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("release %s: %w", c.name, err)
@@ -84,7 +84,7 @@ func (c Component) Start(ctx context.Context) error {
 	return c.awaitProcess(ctx, func(pid int) bool { return pid != 0 })
 }
 
-// pid returns the program's process ID, or an error if the program does not run.
+// pid returns the program's process ID. It returns an error if the program does not run.
 func (c Component) pid() (int, error) {
 	pid, err := c.readPID()
 	if err == nil && pid == 0 {
@@ -93,7 +93,7 @@ func (c Component) pid() (int, error) {
 	return pid, err
 }
 
-// readPID reads the program's process ID from the status file. The ID is 0 if the program does not run.
+// readPID reads the program's process ID from the status file, or 0 if the program does not run.
 func (c Component) readPID() (int, error) {
 	content, err := os.ReadFile(c.status)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits until wanted accepts the program's process ID. The ID is 0 if the program does not run.
+// awaitProcess waits until wanted accepts the program's process ID, which is 0 if the program does not run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

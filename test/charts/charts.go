@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts draws the Grafana dashboards as SVG pictures for the documents, with data from Prometheus.
+// Package charts draws Grafana dashboards as SVG pictures for the documents, with data from Prometheus.
 package charts
 
 import (
@@ -20,21 +20,21 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Sizes of a column and a row of the dashboard's grid in an SVG picture.
+// Sizes of a column and a row of Grafana's grid in a picture.
 const (
 	column = 14 * vg.Millimeter
 	row    = 9 * vg.Millimeter
-	// maxLines is the maximum number of lines in a chart. A reader cannot distinguish more.
+	// maxLines is the maximum number of lines in a chart, because readers cannot distinguish more.
 	maxLines = 8
 )
 
-// Dashboard contains the fields of a Grafana dashboard that are needed to draw it.
+// Dashboard contains the fields of a Grafana dashboard from which it is drawn.
 type Dashboard struct {
 	Title  string
 	Panels []Panel
 }
 
-// Panel is a chart of a dashboard, or a row that contains charts.
+// Panel is a chart of a dashboard, or a row of charts.
 type Panel struct {
 	Title   string
 	GridPos struct{ X, Y, W, H int }
@@ -46,7 +46,7 @@ type Panel struct {
 	Panels      []Panel // charts of a row
 }
 
-// Read parses a dashboard. It replaces each row by the panels in the row.
+// Read parses a dashboard. It replaces collapsible rows by their panels.
 func Read(content []byte) (Dashboard, error) {
 	var read, d Dashboard
 	if err := json.Unmarshal(content, &read); err != nil {
@@ -62,13 +62,13 @@ func Read(content []byte) (Dashboard, error) {
 	return d, nil
 }
 
-// Line is a time series in a chart. The X of each point is in seconds since the beginning of the chart.
+// Line is a time series in a chart. X is the time in seconds since the chart's beginning.
 type Line struct {
 	Labels map[string]string
 	Points plotter.XYs
 }
 
-// Range runs a PromQL query over the time of the chart, and returns a line for each series.
+// Range runs a PromQL query over the chart's time range, and returns a line for each series.
 type Range func(expr string) ([]Line, error)
 
 // Write draws a dashboard as SVG.
@@ -95,7 +95,7 @@ func (d Dashboard) Write(to io.Writer, query Range) error {
 	return err
 }
 
-// drawChart returns the chart of a panel, with a line for each series of its queries.
+// drawChart draws a line for each time series that the panel's queries return.
 func (p Panel) drawChart(query Range) (*plot.Plot, error) {
 	chart := plot.New()
 	chart.Title.Text = p.Title
@@ -132,16 +132,16 @@ func (p Panel) drawChart(query Range) (*plot.Plot, error) {
 	return chart, nil
 }
 
-// inLegend matches a label in a legend format, such as {{code}}.
+// inLegend matches a placeholder for a label in the format of a legend, such as {{code}}.
 var inLegend = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// formatLegend returns the name of a chart's line in the legend. It replaces each {{label}} in the format by the
-// label's value, or by an empty text if the label is missing.
+// formatLegend returns the text for a line in a chart's legend. It replaces each {{label}} in the format by the
+// label's value, which is empty if the label is missing.
 func formatLegend(format string, labels map[string]string) string {
 	return inLegend.ReplaceAllStringFunc(format, func(label string) string { return labels[strings.Trim(label, "{}")] })
 }
 
-// unitName returns a readable name for a Grafana unit, or the unit itself if it has no such name.
+// unitName returns a readable name for a unit in Grafana, or the unit itself if there is none.
 func unitName(grafana string) string {
 	names := map[string]string{"s": "seconds", "reqps": "a second", "ops": "a second", "percentunit": "share", "short": ""}
 	if name, ok := names[grafana]; ok {
@@ -150,7 +150,7 @@ func unitName(grafana string) string {
 	return grafana
 }
 
-// Finite returns the points whose value is a finite number. Quantiles are NaN at times without evaluations.
+// Finite returns the points with finite values. Quantiles are NaN at times without evaluations.
 func Finite(points plotter.XYs) plotter.XYs {
 	var finite plotter.XYs
 	for _, p := range points {

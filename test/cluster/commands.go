@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// options are the options that all subcommands share.
+// options are the options of all subcommands.
 type options struct {
 	name  string
 	cache string
@@ -56,8 +56,8 @@ func (o *options) store() component.Store {
 	return component.Store{Dir: o.cache, Log: os.Stderr}
 }
 
-// needSources returns an error unless the directory root is this repository, because images are built from it.
-// Commands check this before they start anything.
+// needSources returns an error unless root is the directory of this repository, from which images are built.
+// Commands call it before they start anything.
 func (o *options) needSources() error {
 	if _, err := os.Stat(filepath.Join(o.root, "test", "go.mod")); err != nil {
 		return fmt.Errorf("find the sources of the images: %w; run in the root of the repository or use --root", err)

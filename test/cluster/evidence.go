@@ -40,8 +40,8 @@ func evidenceCommand(o *options) *cobra.Command {
 	}
 }
 
-// collectEvidence writes the cluster's logs, objects and processes into dir, for the analysis of a failure. It logs
-// the path of dir, and the parts that could not be collected.
+// collectEvidence saves the cluster's logs, objects and process state to dir, for the analysis of a failure. It
+// logs the path of dir, and the parts that could not be collected.
 func collectEvidence(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
 	if err := evidence.Collect(ctx, l, dir); err != nil {
 		fmt.Fprintf(log, "the evidence is not complete: %v\n", err)
@@ -49,7 +49,7 @@ func collectEvidence(ctx context.Context, log io.Writer, l layout.Layout, dir st
 	fmt.Fprintf(log, "evidence of cluster %s is in %s\n", l.Name, dir)
 }
 
-// evidenceDir returns the directory for the logs and the state of a cluster that `cluster up` failed to start.
+// evidenceDir returns the directory for logs and other state of a cluster that `cluster up` failed to start.
 func (o *options) evidenceDir(l layout.Layout) string {
 	dir := filepath.Join(o.root, ".build", "e2e", l.Name, "cluster")
 	if absolute, err := filepath.Abs(dir); err == nil {

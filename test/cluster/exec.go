@@ -35,7 +35,7 @@ func execCommand(o *options) *cobra.Command {
 	return command
 }
 
-// running returns the file paths and state of a running cluster. The user must be root, and the cluster must be up.
+// running returns the file paths and state of a cluster. It fails if the user is not root or the cluster is not up.
 func (o *options) running() (layout.Layout, state.State, error) {
 	if err := needRoot(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -54,8 +54,8 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// suppliedCluster returns the file paths and state of a running cluster for commands that build images. It fails if
-// the cluster is not up or the sources of the images are missing.
+// suppliedCluster returns the file paths and state of a running cluster, for commands that build images. It fails
+// if the cluster is not up or the images' sources are missing.
 func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -63,7 +63,7 @@ func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	return o.running()
 }
 
-// enterCluster runs a command in the cluster's namespaces. The command replaces this process (exec).
+// enterCluster replaces this process by a command in the cluster's namespaces. It returns only if it fails.
 func enterCluster(l layout.Layout, running state.State, args []string) error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -80,8 +80,8 @@ func enterCluster(l layout.Layout, running state.State, args []string) error {
 	return nil
 }
 
-// insideEnvironment returns the environment of a command in the cluster's namespaces. It removes the variables that
-// configure proxies: a command in the namespaces cannot reach a proxy, and needs none.
+// insideEnvironment returns the environment for commands in the cluster's namespaces. It removes the variables that
+// configure proxies, because a command cannot reach a proxy from there, and needs none.
 func insideEnvironment(l layout.Layout, running state.State) []string {
 	command := exec.Cmd{Env: append(slices.DeleteFunc(os.Environ(), namesProxy),
 		"PATH="+running.Path+":"+os.Getenv("PATH"),
@@ -91,7 +91,7 @@ func insideEnvironment(l layout.Layout, running state.State) []string {
 	return command.Environ() // removes duplicate variables
 }
 
-// namesProxy reports whether an environment variable, in the form NAME=VALUE, configures proxies.
+// namesProxy reports whether a variable, in the form NAME=VALUE, configures a proxy.
 func namesProxy(variable string) bool {
 	name, _, _ := strings.Cut(strings.ToUpper(variable), "=")
 	return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}, name)

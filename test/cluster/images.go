@@ -36,9 +36,9 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages pushes the images of tools, and then the images of functions, to every registry of a cluster. It calls
-// podsCanStart after the tools, because pods can start without the images of functions. If fresh is true, the
-// registries are new, and it copies the images from the cache.
+// pushImages pushes images of tools, and then of functions, to all registries of a cluster. It calls podsCanStart
+// after the tools, because pods can start without images of functions. fresh means that the registries are new.
+// Images are then copied from the cache if possible.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
 	podsCanStart func(),
 ) error {
@@ -70,12 +70,12 @@ func (o *options) builder() image.Builder {
 	return image.Builder{Dir: filepath.Join(o.cache, "layers")}
 }
 
-// imageCache returns the cache of images that contain the project's own programs.
+// imageCache returns the cache for images of the project's own programs.
 func (o *options) imageCache() imagecache.Cache {
 	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
-// registryCache returns the directory of cached images. Copying them to a new registry is faster than pushing them.
+// registryCache returns the directory of cached registry files. Copying these files is faster than pushing images.
 func (o *options) registryCache() string { return filepath.Join(o.cache, "stock") }
 
 func (o *options) imageSource() bundle.Source {

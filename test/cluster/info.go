@@ -9,10 +9,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// infoFile returns the path of the file from which tests read [bed.Info], the description of the cluster.
+// infoFile returns the path of the file with the cluster's description for tests, a [bed.Info].
 func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
-// describeCluster returns the description of a running cluster, which tests read from infoFile.
+// describeCluster returns a description of a running cluster for tests.
 func describeCluster(l layout.Layout, running state.State) bed.Info {
 	info := bed.Info{
 		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),

@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// labelTeam sets the label of all resources to the value of "team" in the function configuration.
+// labelTeam sets the label "team" of all resources to the value in the function configuration.
 func labelTeam(list *framework.ResourceList) error {
 	team := list.FunctionConfig.GetDataMap()["team"]
 	if team == "" {

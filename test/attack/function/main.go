@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function is a KRM function that attacks its server or other callers, for the tests in test/attack. Its input
-// names a behaviour, such as "hang". The command performs this behaviour and then returns its input. Because the input
-// selects the behaviour, a single server can serve harmless and hostile evaluations.
+// Command function is a hostile KRM function for the tests in test/attack. Its input selects a behaviour, such as
+// "hang", so that the same server can serve harmless and hostile evaluations. The command performs the behaviour
+// and then returns its input.
 package main
 
 import (
@@ -33,7 +33,7 @@ var behaviours = map[string]func(arg string){
 }
 
 func main() {
-	// A behaviour started this process as its helper, because argument 0 is the name of a helper's role.
+	// This process is a helper that a behaviour has started, because argument 0 names a helper's role.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return
@@ -51,8 +51,8 @@ func main() {
 	}
 }
 
-// readField returns a field of the function configuration in the input, such as the behaviour's name. It reads only
-// inputs in the format of [attacks.List].
+// readField returns a field of the function configuration in the input. It reads only inputs in the format of
+// [attacks.List].
 func readField(input []byte, name string) string {
 	_, rest, found := bytes.Cut(input, []byte("\n    "+name+": \""))
 	if !found {
@@ -62,7 +62,7 @@ func readField(input []byte, name string) string {
 	return string(value)
 }
 
-// reportBreach writes to stderr that a forbidden action succeeded. The test fails if the log contains this message.
+// reportBreach writes to stderr that a forbidden action succeeded. This message in the log fails the test.
 func reportBreach(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
 }

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// lifetime is the maximum run time of the orphan processes that this function leaves. They must exit even if an
-// interrupted test does not kill them.
+// lifetime is the maximum run time of processes that stay behind. They must exit even if an interrupted test does
+// not kill them.
 const lifetime = 2 * time.Minute
 
-// roles contains the tasks of helper processes by argument 0. A helper process is a copy of this program.
+// roles contains the tasks of helper processes, copies of this program. Argument 0 selects the task.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },
 	"spy":    spy,
 }
 
-// startRole starts a copy of this program as a helper process with the given role. The copy inherits no open files.
-// The result is nil if the copy failed to start.
+// startRole starts a copy of this program as a helper process, without open files. role selects the helper's task.
+// The result is nil if the start fails.
 func startRole(role string, attr *syscall.SysProcAttr) *os.Process {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,8 +65,8 @@ func writeLog(arg string) {
 	os.Exit(1)
 }
 
-// leaveOrphans leaves the given number of processes behind. Their parent processes exit at once, so that the
-// orphans are not children of this process.
+// leaveOrphans leaves processes behind. Their parent processes exit at once, so that the orphans are not children
+// of this process.
 func leaveOrphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {
@@ -76,8 +76,8 @@ func leaveOrphans(arg string) {
 	}
 }
 
-// hideProcess starts a spy on later evaluations and hides it in the server's process group. The server must kill
-// only the spy, because killing the group would kill the server too.
+// hideProcess starts a spy process in the server's process group. The server must kill only the spy, because
+// killing the group would kill the server too.
 func hideProcess(string) {
 	group, err := syscall.Getpgid(os.Getppid())
 	if err != nil {

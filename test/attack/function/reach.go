@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// leftFile is the name of the file that [leaveFile] creates and [findFile] searches for in a later evaluation.
+// leftFile is the name of a file that a function leaves behind. A later evaluation searches for it.
 const leftFile = "left-by-an-earlier-evaluation"
 
 // lookAtServer tries to read the server's memory, environment and open files, and to attach to it as a debugger.
@@ -45,7 +45,7 @@ func signalServer(string) {
 	}
 }
 
-// lowerLimits tries to lower the server's limit of open files for good, so that it runs out of file descriptors.
+// lowerLimits tries to lower the server's limit of open files, so that the server runs out of file descriptors.
 func lowerLimits(string) {
 	files := [2]uint64{16, 16}
 	_, _, err := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(os.Getppid()),
@@ -69,7 +69,7 @@ func readPath(arg string) {
 	}
 }
 
-// writableDirectories returns the directories where a function may be able to leave files, without duplicates.
+// writableDirectories returns directories in which a function may be able to leave files.
 func writableDirectories() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)
@@ -90,8 +90,8 @@ func findFile(string) {
 	}
 }
 
-// fillDirectory writes files until they contain the given number of bytes or the function is killed. It writes many
-// small files because the limit on the size of a single file is not under test.
+// fillDirectory writes temporary files until they contain the given number of bytes or the function is killed. It
+// writes many small files, because the limit on the size of a file is not under test.
 func fillDirectory(arg string) {
 	most, _ := strconv.Atoi(arg)
 	part := make([]byte, 1<<20)

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// secret is a text in the resource lists of other callers. A hostile function searches memory for it.
+// secret is a text in other callers' resource lists. Hostile functions search memory for it.
 const secret = "secret-of-another-caller"
 
-// injected is the text that a spy process adds to the output of another caller's evaluation.
+// injected is a text that the spy process adds to the output of another caller's evaluation.
 const injected = "# added by another function\n"
 
-// spy runs in a process that an evaluation has left behind. It searches for the processes of later evaluations and
-// writes into their outputs. It exits after the time lifetime.
+// spy is the task of a process that stays behind after an evaluation. It searches for the processes of later
+// evaluations, and writes into their outputs. It exits after lifetime.
 func spy() {
 	signal.Ignore(syscall.SIGTERM)
 	for end := time.Now().Add(lifetime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -37,7 +37,7 @@ func spy() {
 	}
 }
 
-// stealSecret searches the memory of all other processes for the text arg, repeatedly for a second.
+// stealSecret searches the memory of all other processes for arg, repeatedly for a second.
 func stealSecret(arg string) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, pid := range otherProcesses() {
@@ -60,7 +60,7 @@ func otherProcesses() []int {
 	return pids
 }
 
-// memoryHolds reports whether the memory of a process is readable and contains text.
+// memoryHolds reports whether a process's memory is readable and contains text.
 func memoryHolds(pid int, text []byte) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	maps, err := os.ReadFile(filepath.Join(dir, "maps"))

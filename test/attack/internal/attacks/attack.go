@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attacks contains the attacks on this repository's programs. The attackers are hostile or careless
-// callers, functions, pods and registries.
+// Package attacks contains attacks on this repository's programs by hostile or careless callers, functions, pods
+// and registries.
 package attacks
 
 import (
@@ -19,26 +19,26 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Attack describes an attack by a hostile or careless caller or function, and the programs to attack.
+// Attack describes an attack, and lists the programs to attack.
 type Attack struct {
 	Name     string
 	Programs []string
-	// Short is the reduced list of programs to attack in a test with the option -short, to save time.
+	// Short lists fewer programs, to save time in tests with the option -short.
 	Short []string
-	// Run performs the attack and returns an error if the program responds wrongly. It must close its connections and
-	// return when ctx ends. The caller of Run checks everything else: that the program continues to run, frees its
-	// memory and serves well-behaved callers.
+	// Run performs the attack, and returns an error if the program responds wrongly. It must close its connections and
+	// return when ctx ends. The caller of Run checks that the program continues to run, frees its memory and serves
+	// well-behaved callers.
 	Run func(ctx context.Context, target *Target) error
 }
 
-// Target is the program under attack, with the options for the attack.
+// Target is the attacked program, with options for attacks.
 type Target struct {
 	*system.System
-	// Brief is true in a test with the option -short. Attacks must then be short.
+	// Brief is true in tests with the option -short. Attacks must then be short.
 	Brief bool
 }
 
-// chooseByTime returns brief in a test with the option -short, otherwise long.
+// chooseByTime returns brief in tests with the option -short, otherwise long.
 func chooseByTime[T any](t *Target, brief, long T) T {
 	if t.Brief {
 		return brief
@@ -46,7 +46,7 @@ func chooseByTime[T any](t *Target, brief, long T) T {
 	return long
 }
 
-// Lists of programs to attack, for the fields Programs and Short of [Attack].
+// Lists of programs to attack.
 var (
 	every = []string{
 		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,
@@ -81,8 +81,8 @@ const (
 	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 
-// List returns a resource list that makes the function test/attack/function misbehave. do names a behaviour, such
-// as "hang", and padding is the number of bytes to add to the list.
+// List returns a resource list that selects a behaviour of the hostile function, such as "hang". padding is the
+// number of bytes to add to the list.
 func List(do, arg string, padding int) []byte {
 	return fmt.Appendf(nil, `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
@@ -99,14 +99,14 @@ functionConfig:
 `, do, arg, strings.Repeat("x", padding))
 }
 
-// connectTo returns a gRPC client with its own connection from the attackers' address. The caller must close it.
+// connectTo returns a gRPC client of the attacked program, with its own connection. The caller must close it.
 func (t *Target) connectTo() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(wire.Dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 }
 
-// evaluate sends the program a single evaluation on a new connection and returns the response.
+// evaluate sends a single evaluation to the attacked program, on a new connection.
 func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*evaluator.EvaluateFunctionResponse, error) {
 	conn, err := t.connectTo()
 	if err != nil {
@@ -117,7 +117,7 @@ func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*eval
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
 }
 
-// retryPause is the delay before a caller retries a rejected evaluation.
+// retryPause is the delay before callers retry a rejected evaluation.
 const retryPause = 100 * time.Millisecond
 
 // pause waits for d or until ctx ends.
@@ -128,7 +128,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// runAll calls the function do n times concurrently, waits for all calls, and returns the first error.
+// runAll runs n concurrent calls of do, waits for all of them, and returns the first error.
 func runAll(n int, do func(i int) error) error {
 	var once sync.Once
 	var first error

@@ -14,29 +14,29 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownField is a Protobuf field number that no message of the services uses.
+// unknownField is a Protobuf field number that no message of our services uses.
 const unknownField = 15
 
-// healthBomb sends a health check of about 1 MB that decompresses to more than the program's memory limit.
+// healthBomb sends a health check of about 1 MB that exceeds the program's memory limit when decompressed.
 var healthBomb = Attack{
 	Name: "gzip bomb to health", Programs: every, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, healthPath, 1200<<20, 1) },
 }
 
-// reflectionBomb sends a reflection request that decompresses to more than the program's memory limit.
+// reflectionBomb sends a reflection request that exceeds the program's memory limit when decompressed.
 var reflectionBomb = Attack{
 	Name: "gzip bomb to reflection", Programs: every,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, reflectionPath, 1200<<20, 1) },
 }
 
-// manyBombs sends hundreds of evaluations concurrently. Each grows from some kilobytes to 5 MiB when decompressed.
+// manyBombs sends hundreds of concurrent evaluations. Decompression expands each from some kilobytes to 5 MiB.
 var manyBombs = Attack{
 	Name: "600 compressed requests", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, evaluatePath, 5<<20, 600) },
 }
 
-// sendBombs sends n compressed requests at once, each with an unknown field of size bytes. It ignores the answers,
-// because the program may reject the requests.
+// sendBombs sends n concurrent compressed requests, each with an unknown field of size bytes. It ignores the
+// answers, because the program may reject the requests.
 func (t *Target) sendBombs(ctx context.Context, path string, size, n int) error {
 	message, err := compressBomb(size)
 	if err != nil {
@@ -46,7 +46,7 @@ func (t *Target) sendBombs(ctx context.Context, path string, size, n int) error 
 	return nil
 }
 
-// compressBomb returns a compressed message that contains an unknown field of size bytes.
+// compressBomb returns a compressed message with an unknown field of size bytes.
 func compressBomb(size int) ([]byte, error) {
 	var message bytes.Buffer
 	w, err := gzip.NewWriterLevel(&message, gzip.BestSpeed)
@@ -67,8 +67,8 @@ func compressBomb(size int) ([]byte, error) {
 	return message.Bytes(), w.Close()
 }
 
-// postRepeatedly sends n requests at once over ten connections, and waits for the answers until ctx ends. header
-// contains additional headers, each as a name and a value.
+// postRepeatedly sends n concurrent requests over ten connections, and waits for the answers until ctx ends. header
+// contains names of additional headers, each followed by its value.
 func (t *Target) postRepeatedly(ctx context.Context, path string, body []byte, n int, header ...string) {
 	const connections = 10
 	var clients [connections]*http.Client
@@ -90,7 +90,7 @@ func (t *Target) postRepeatedly(ctx context.Context, path string, body []byte, n
 	})
 }
 
-// discardAnswer sends a request, and reads its answer to the end.
+// discardAnswer sends a request and reads the whole answer.
 func discardAnswer(client *http.Client, req *http.Request) error {
 	resp, err := client.Do(req)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// chaos cancels calls and cuts connections at random times. Each caller must receive the answer to its own request.
+// chaos cancels calls and cuts connections at random times. Callers must never receive answers to other requests.
 var chaos = Attack{
 	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -47,7 +47,7 @@ var chaos = Attack{
 	},
 }
 
-// cancelAtRandom cancels an evaluation after a random time. An answer that arrives earlier must match the request.
+// cancelAtRandom cancels an evaluation after a random time. An answer before that must match the request.
 func cancelAtRandom(
 	ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest,
 ) error {
@@ -60,7 +60,7 @@ func cancelAtRandom(
 	return nil
 }
 
-// cutConnection sends a part of a request and closes the connection after a random time.
+// cutConnection sends a part of a request, and closes the connection after a random time.
 func (t *Target) cutConnection(ctx context.Context, request *evaluator.EvaluateFunctionRequest) {
 	ctx, cancel := context.WithTimeout(ctx, rand.N(100*time.Millisecond))
 	defer cancel()

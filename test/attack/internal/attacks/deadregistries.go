@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Attacks by registries that never complete an answer. The attacked programs are configured to use these registries.
+// Attacks by registries that never complete an answer. The programs are configured to use these registries.
 var (
 	silentRegistries = deadRegistries("registries that are silent", func(context.Context, net.Conn) {})
 	headerRegistries = deadRegistries("registries with headers only", answerHeader)
@@ -34,9 +34,8 @@ var (
 // It exceeds the image-resolver's limit of concurrent fetches.
 const askers = 200
 
-// deadRegistries returns an attack in which callers request images from registries that never complete an answer.
-// answer may send a part of the answer to a request for a manifest. The registry then keeps the connection open
-// until the client closes it or ctx ends.
+// deadRegistries returns an attack by registries that never complete an answer. The function answer may send a part
+// of the answer to a request for a manifest. The connection then stays open until the client closes it or ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -62,7 +61,7 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 	}
 }
 
-// serveDead serves registries that never complete an answer, at the addresses in t.Registries. stop closes their
+// serveDead serves registries that never complete an answer, at all addresses in t.Registries. stop closes their
 // listeners and connections.
 func (t *Target) serveDead(
 	ctx context.Context, answer func(ctx context.Context, conn net.Conn),
@@ -84,7 +83,7 @@ func (t *Target) serveDead(
 	return stop, nil
 }
 
-// acceptDead serves a registry that never completes an answer on a listener until ctx ends.
+// acceptDead serves a registry that never completes an answer, until ctx ends.
 func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx context.Context, conn net.Conn)) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
@@ -104,8 +103,8 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	}
 }
 
-// awaitManifest answers requests for /v2/, because clients use them to check for a registry. It returns true as
-// soon as a client sends a request for another path.
+// awaitManifest waits for a request that is not for /v2/, and then returns true. It answers requests for /v2/, with
+// which clients check for a registry.
 func awaitManifest(conn net.Conn) bool {
 	requests := bufio.NewReader(conn)
 	for {
@@ -122,7 +121,7 @@ func awaitManifest(conn net.Conn) bool {
 	}
 }
 
-// answerHeader sends the headers of an answer without its body, so that the client waits for the body.
+// answerHeader sends an answer's headers without the body, so that the client waits for the body.
 func answerHeader(_ context.Context, conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.oci.image.manifest.v1+json\r\n"+
 		"Content-Length: 100000\r\n\r\n")

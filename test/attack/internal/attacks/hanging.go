@@ -8,27 +8,27 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, for callers without a timeout. Function pods are not attacked,
-// because only gateways call them, and only as often as the pod-manager permits.
+// hanging evaluates many functions that never exit, without a timeout. It does not attack function pods, because
+// only gateways call them, and only as often as the pod-manager permits.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging evaluates functions that never exit. Their 5 MB lists together exceed the memory for requests.
+// largeHanging evaluates functions that never exit. Together, their 5 MB lists exceed the memory for requests.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
 }
 
-// hangFunctions evaluates functions that never exit for several concurrent callers. Callers retry rejected
-// evaluations. padding is the number of bytes to add to each list.
+// hangFunctions evaluates functions that never exit, for several concurrent callers. Callers retry after a
+// rejection. padding is the number of bytes to add to each list.
 func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	list := List("hang", "", padding)
 	return runAll(callers, func(int) error {
-		// Send no deadline, because the server would enforce it. Callers instead cancel the requests when ctx ends.
+		// Send no deadline, because the server would enforce it. The caller instead cancels the request when ctx ends.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()
 		defer leave()

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hide evaluates a function that leaves a spy process in the server's process group. It checks that the spy does not
-// change the outputs of later evaluations and that the server kills the spy.
+// hide evaluates a function that leaves a spy process in the server's process group. The spy must not change the
+// outputs of later evaluations, and the server must kill the spy.
 var hide = Attack{
 	Name: "spy in the server's group", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// loggedSecret evaluates a failing function that writes a secret of its caller to stderr. The program's log must not
-// contain the secret because other people than the caller can read the log.
+// loggedSecret evaluates a function that writes a caller's secret to stderr and fails. The secret must not appear
+// in the program's log, because people other than the caller can read the log.
 var loggedSecret = Attack{
 	Name: "secrets in the log", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -34,7 +34,7 @@ var loggedSecret = Attack{
 	},
 }
 
-// mustFail evaluates a list and returns an error unless the function fails.
+// mustFail evaluates a list, and returns an error if the function does not fail.
 func (t *Target) mustFail(ctx context.Context, list []byte) error {
 	if _, err := t.evaluate(ctx, system.Hostile, list); status.Code(err) != codes.Internal {
 		return fmt.Errorf("a function that fails is answered with %v", status.Convert(err))

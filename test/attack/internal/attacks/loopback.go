@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// loopback evaluates a function that tries to connect to a port on loopback in the server's network namespace.
+// loopback evaluates a function that tries to connect to a port on the server's loopback interface.
 var loopback = Attack{
 	Name: "connect to loopback", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// malformed sends many kinds of malformed requests, each on ten connections.
+// malformed sends many malformed requests, each on ten connections.
 var malformed = Attack{
 	Name: "malformed frames", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -34,10 +34,10 @@ var malformed = Attack{
 	},
 }
 
-// post is the beginning of an HTTP/1 request.
+// post is the beginning of an evaluation's HTTP/1 request.
 const post = "POST " + evaluatePath + " HTTP/1.1\r\nHost: x\r\n"
 
-// malformedTexts are malformed requests that are not sequences of HTTP/2 frames.
+// malformedTexts are malformed requests that do not consist of HTTP/2 frames.
 var malformedTexts = [][]byte{
 	[]byte("POST /evaluator"),
 	[]byte(http2.ClientPreface + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
@@ -48,7 +48,7 @@ var malformedTexts = [][]byte{
 	[]byte(post + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
 }
 
-// malformedFrames returns the bytes of HTTP/2 connections with forbidden frames or a forbidden order of frames.
+// malformedFrames returns HTTP/2 requests with forbidden frames or frames in a forbidden order.
 func malformedFrames() [][]byte {
 	return [][]byte{
 		recordFrames(func(f *http2.Framer) { _ = f.WriteData(7, false, make([]byte, 100)) }),
@@ -74,7 +74,7 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// recordFrames returns the bytes of an HTTP/2 connection with a valid beginning. write adds the frames after it.
+// recordFrames returns the bytes of an HTTP/2 connection: a valid beginning, and the frames that write adds.
 func recordFrames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)

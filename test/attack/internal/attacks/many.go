@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// manyStreams opens 5,000 streams on a single connection and sends no messages on them.
+// manyStreams opens 5,000 streams on a single connection, and sends no messages.
 var manyStreams = Attack{
 	Name: "5,000 streams", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -28,7 +28,7 @@ var manyStreams = Attack{
 	},
 }
 
-// manyConnections opens 3,000 connections. On every second connection it begins a request and never completes it.
+// manyConnections opens 3,000 connections, and begins a request on every second connection without completing it.
 var manyConnections = Attack{
 	Name: "3,000 connections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {

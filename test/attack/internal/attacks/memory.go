@@ -10,9 +10,9 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not their
-// server. The option -short leaves this attack out because well-behaved callers may wait too long: all processes in a
-// control group wait while the kernel reclaims its memory.
+// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not the
+// server. The option -short omits this attack, because all processes in a control group wait while the kernel
+// reclaims its memory, and well-behaved callers may wait too long.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// inventedImages evaluates 200 images that do not exist. An image that exists must still get its own label in the
-// program's metrics, whose number of labels is limited.
+// inventedImages evaluates 200 images that do not exist. An existing image must still get its own label in the
+// metrics, whose number of labels is limited.
 var inventedImages = Attack{
 	Name: "200 invented images", Programs: []string{system.FunctionRunner, system.Gateway}, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -42,7 +42,7 @@ var inventedImages = Attack{
 		if err != nil {
 			return fmt.Errorf("read metrics: %w", err)
 		}
-		// The metrics do not contain the label of the existing image, the last part of the image's name.
+		// The metrics do not contain the label of the existing image, which is the last part of the image's name.
 		if label := path.Base(system.Hostile); !strings.Contains(string(metrics), strconv.Quote(label)) {
 			return fmt.Errorf("after 200 invented images metrics have no label %s", label)
 		}
@@ -50,11 +50,11 @@ var inventedImages = Attack{
 	},
 }
 
-// inventTimeout is the maximum time that a caller waits for an image that does not exist. function-runner would
-// otherwise let the caller wait for a pod, but pods cannot start without Kubernetes.
+// inventTimeout is the timeout for evaluating an image that does not exist. function-runner would otherwise wait
+// for a pod, which cannot start without Kubernetes.
 const inventTimeout = 500 * time.Millisecond
 
-// inventImage sends an evaluation of an image that does not exist.
+// inventImage tries to evaluate an image that does not exist.
 func (t *Target) inventImage(ctx context.Context, image string) {
 	ctx, cancel := context.WithTimeout(ctx, inventTimeout)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// oddLists evaluates unusual and malformed resource lists one after another. The program must answer each.
+// oddLists evaluates unusual and malformed resource lists, one after another. The program must answer each of them.
 var oddLists = Attack{
 	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -23,10 +23,10 @@ var oddLists = Attack{
 	},
 }
 
-// list is the valid beginning of a resource list. Most unusual lists continue it.
+// list is the valid beginning of most of the unusual resource lists.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// oddListsByKind returns the unusual and malformed resource lists for a test, by a description of their oddity.
+// oddListsByKind returns unusual and malformed resource lists, by a description of each.
 func oddListsByKind() map[string]string {
 	all := largeLists()
 	maps.Copy(all, small)
@@ -65,7 +65,7 @@ var small = map[string]string{
 	"directive":                "%YAML 3.0\n---\n" + list,
 }
 
-// largeLists returns lists that are odd because they are too long, too deep or have too many elements.
+// largeLists returns lists that are too long, too deep or have too many elements.
 func largeLists() map[string]string {
 	return map[string]string{
 		"deep":                list + "items: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
@@ -99,7 +99,7 @@ func deepBlocks(n int) string {
 	return text.String()
 }
 
-// aliasBomb returns a list that has a billion items once its aliases are expanded.
+// aliasBomb returns a short list that grows to a billion items when its YAML aliases are expanded.
 func aliasBomb() string {
 	var text strings.Builder
 	text.WriteString("a: &a [x,x,x,x,x,x,x,x,x,x]\n")

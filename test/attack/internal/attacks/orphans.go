@@ -10,11 +10,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// orphanTimeout is the maximum time until the server has killed and reaped the orphans of a function.
+// orphanTimeout is the time in which the server must kill and reap a function's orphans.
 const orphanTimeout = 10 * time.Second
 
-// orphans evaluates functions that leave hundreds of processes while another evaluation hangs. The server must kill
-// the orphans although they could belong to the evaluation that still runs.
+// orphans evaluates functions that leave hundreds of processes, while another evaluation hangs. The server must
+// kill these orphans, although they could belong to the evaluation that hangs.
 var orphans = Attack{
 	Name: "orphans beside a hang", Programs: runners, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -35,8 +35,8 @@ var orphans = Attack{
 	},
 }
 
-// noneLeft waits until all helper processes with the given role, such as "orphan", have exited and are reaped. It
-// returns an error after orphanTimeout.
+// noneLeft waits until all helper processes with a role, such as "orphan", have exited and are reaped. It returns
+// an error after orphanTimeout.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
 	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
 		left, zombies := 0, t.Zombies()

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// persist evaluates a function that leaves files, and then a function that must not find these files.
+// persist evaluates a function that leaves files, and then another function that must not find them.
 var persist = Attack{
 	Name: "files that stay", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -26,8 +26,8 @@ import (
 // longestRetry is the longest retry delay that the gateway may pass on from a pod to callers.
 const longestRetry = 5 * time.Minute
 
-// hostilePod serves a pod that claims that no evaluator serves an image, or that callers must wait for years. The
-// gateway must not pass these answers on.
+// hostilePod serves a pod with false answers: no evaluator serves the image, or callers must wait for years. The
+// gateway must not pass them on.
 var hostilePod = Attack{
 	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -44,8 +44,8 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames serves a pod that sends an answer of megabytes in frames of a single byte. Each frame occupies a
-// hundred bytes of memory until the message is complete, so the gateway must reject the answer early.
+// smallFrames serves a pod that sends megabytes in frames of a single byte. Each frame occupies a hundred bytes of
+// memory until the message is complete, so the gateway must reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -64,7 +64,7 @@ var smallFrames = Attack{
 	},
 }
 
-// answerByByte answers an evaluation with a list of 5 MB and sends each byte in its own frame.
+// answerByByte answers an evaluation with a list of 5 MB, in frames of a single byte.
 func answerByByte(w http.ResponseWriter, r *http.Request) {
 	message, _ := proto.Marshal(&evaluator.EvaluateFunctionResponse{ResourceList: make([]byte, 5_000_000)})
 	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
@@ -86,7 +86,7 @@ func withDetail(code connect.Code, message proto.Message) error {
 	return err
 }
 
-// liar is an evaluator in a hostile pod. It answers each evaluation with the same error.
+// liar is the evaluator in a hostile pod. It answers all evaluations with the same error.
 type liar struct{ answer error }
 
 func (l liar) EvaluateFunction(
@@ -95,8 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn evaluates a function in a pod that answers with the given error. It fails if the caller receives a
-// part of the error that pods must not send to callers.
+// checkPassedOn evaluates a function in a pod that answers with the given error. It fails if the gateway passes on
+// a part of the error that must not reach callers.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

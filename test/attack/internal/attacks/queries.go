@@ -16,7 +16,7 @@ import (
 )
 
 // unreadQueries fills the gateway's history with long image names. Then 40 callers query the whole history on 100
-// streams each and do not read the answers.
+// streams each, and never read the answers.
 var unreadQueries = Attack{
 	Name: "4000 unread histories", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -32,7 +32,7 @@ var unreadQueries = Attack{
 	},
 }
 
-// fillHistory evaluates images with long, invalid names, which the gateway then stores in its history.
+// fillHistory fills the gateway's history with evaluations of long, invalid image names.
 func (t *Target) fillHistory(ctx context.Context) error {
 	conn, err := t.connectTo()
 	if err != nil {

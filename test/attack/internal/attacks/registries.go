@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// innerRegistries requests images from registries with internal addresses, such as the server's loopback and the
-// metadata address where clouds serve credentials. The program must not connect to these addresses.
+// innerRegistries requests images from registries at internal addresses, such as the server's loopback and the
+// address where clouds serve credentials. The program must not connect to these addresses.
 var innerRegistries = Attack{
 	Name:     "registries inside",
 	Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -50,7 +50,7 @@ var innerRegistries = Attack{
 	},
 }
 
-// newClient returns an HTTP client with a single connection, from the source address that attackers use.
+// newClient returns an HTTP client with a single connection from the attackers' address.
 func (t *Target) newClient() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -58,7 +58,7 @@ func (t *Target) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
 }
 
-// nameRegistry sends requests that make the program fetch an image of a repository and list the repository's tags.
+// nameRegistry makes the program fetch an image of a repository and list the repository's tags.
 func (t *Target) nameRegistry(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {
 		conn, err := t.connectTo()
@@ -81,14 +81,14 @@ func (t *Target) nameRegistry(ctx context.Context, client *http.Client, reposito
 	_, _ = resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 }
 
-// trap contains listeners on addresses to which the program must not connect. It records connections.
+// trap listens on addresses to which the program must not connect, and records connections.
 type trap struct {
 	listeners []net.Listener
 	mu        sync.Mutex
 	visited   []error
 }
 
-// listen makes the trap listen on an additional address, and returns the port.
+// listen adds an address to the trap, and returns the port.
 func (t *trap) listen(ctx context.Context, address string) (port string, err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -119,7 +119,7 @@ func (t *trap) close() {
 	}
 }
 
-// wasSprung returns an error if the program connected to an address of the trap.
+// wasSprung returns an error if the program connected to one of the trap's addresses.
 func (t *trap) wasSprung() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

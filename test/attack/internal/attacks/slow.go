@@ -9,39 +9,39 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Durations of attacks that do not end on their own. The option -short of the test selects the duration short.
+// Durations of attacks that do not end on their own. Tests with the option -short use short.
 const (
 	short = 5 * time.Second
 	long  = 30 * time.Second
 )
 
-// announced is the message size in bytes that slow uploads declare. It is the largest size that programs accept.
+// announced is the size in bytes of the messages in slow uploads, the largest size that programs accept.
 const announced = 6<<20 - 5
 
-// The pace of a slow upload is 4 KiB every 5 s. The server requires slightly less, 16 KiB in 30 s.
+// The pace of a slow upload, 4 KiB every 5 s. The server requires slightly less, 16 KiB in 30 s.
 const (
 	uploadPart  = 4 << 10
 	uploadPause = 5 * time.Second
 )
 
-// slowUploads begins 22 large requests on a single connection, and sends their bodies very slowly.
+// slowUploads sends 22 large requests very slowly on a single connection.
 var slowUploads = Attack{
 	Name: "22 slow uploads", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 1, 22) },
 }
 
-// manyUploads begins a large request on each of 200 connections, and sends the bodies very slowly.
+// manyUploads sends a large request very slowly on each of 200 connections.
 var manyUploads = Attack{
 	Name: "200 slow connections", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 200, 1) },
 }
 
-// uploadSlowly opens the given number of connections, and sends the given number of slow uploads on each.
+// uploadSlowly opens several connections, and sends large requests very slowly on several streams of each.
 func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	return runAll(connections, func(int) error {
-		// Ignore errors: the server may refuse further connections, or close a connection with too many requests.
+		// Ignore errors, because the server may refuse connections, or close a connection with too many requests.
 		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil {
 			if ids, err := announceBodies(conn, streams); err == nil {
 				dripBodies(ctx, conn, ids)
@@ -51,7 +51,7 @@ func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) err
 	})
 }
 
-// announceBodies begins a large request on each of the given number of streams and returns the IDs of the streams.
+// announceBodies begins a large request on each of several new streams, and returns the streams' IDs.
 func announceBodies(conn *wire.Conn, streams int) (ids []uint32, err error) {
 	for range streams {
 		id, err := conn.Request(evaluatePath)
@@ -64,7 +64,7 @@ func announceBodies(conn *wire.Conn, streams int) (ids []uint32, err error) {
 	return ids, nil
 }
 
-// dripBodies sends a small part of the body on each stream at intervals of uploadPause until ctx ends.
+// dripBodies sends a small part of the body on each stream, at intervals of uploadPause, until ctx ends.
 func dripBodies(ctx context.Context, conn *wire.Conn, ids []uint32) {
 	ticker := time.NewTicker(uploadPause)
 	defer ticker.Stop()

@@ -14,10 +14,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// decodeTimeout is the time within which a program must accept or reject a list.
+// decodeTimeout is the time in which a program must accept or reject a list.
 const decodeTimeout = 10 * time.Second
 
-// tagsInput sends lists whose results have a hundred thousand different tags.
+// tagsInput sends lists that contain a result with a hundred thousand different tags.
 var tagsInput = Attack{
 	Name: "tags in the input", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -31,7 +31,7 @@ var tagsInput = Attack{
 	},
 }
 
-// tagsOutput evaluates functions that write results with a hundred thousand different tags.
+// tagsOutput evaluates functions whose output contains a result with a hundred thousand different tags.
 var tagsOutput = Attack{
 	Name: "tags in an output", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -39,7 +39,7 @@ var tagsOutput = Attack{
 	},
 }
 
-// isDecided evaluates a list and fails if the program neither evaluates nor rejects it within decodeTimeout.
+// isDecided evaluates a list. It fails if the program neither evaluates nor rejects the list within decodeTimeout.
 func (t *Target) isDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()

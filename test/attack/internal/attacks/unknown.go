@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownFields sends small lists with large unknown fields, which must count towards the limit on request memory.
+// unknownFields sends small lists with large unknown fields, which must also count towards the memory for requests.
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

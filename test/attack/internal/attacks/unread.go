@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unreadAnswers sends evaluations with lists of 3 MB from 22 callers that do not read the answers.
+// unreadAnswers evaluates lists of 3 MB for 22 callers that never read the answers.
 var unreadAnswers = Attack{
 	Name: "22 unread answers", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -25,7 +25,7 @@ var unreadAnswers = Attack{
 	},
 }
 
-// unreadReflection sends reflection requests from 40 callers on two streams each, and never reads the answers.
+// unreadReflection sends reflection requests of 40 callers, on two streams each, and never reads the answers.
 var unreadReflection = Attack{
 	Name: "40 unread reflections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -35,7 +35,7 @@ var unreadReflection = Attack{
 	},
 }
 
-// leaveUnread sends body to path on all streams of the given number of connections, and never reads the answers.
+// leaveUnread sends body to path on all streams of all connections, and never reads the answers.
 func (t *Target) leaveUnread(ctx context.Context, path string, body []byte, connections, streams int, end bool) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller implements well-behaved callers ("the other callers"). They use a program while it is attacked,
-// and measure whether the program still serves them.
+// Package caller implements well-behaved callers ("the other callers"). During an attack, they measure whether the
+// program still serves them.
 package caller
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 )
 
-// Role is the first argument of the copy of the command attack that runs the well-behaved callers.
+// Role is the first argument of the process that runs the well-behaved callers, a copy of the command attack.
 const Role = "callers"
 
-// The load of the well-behaved callers. Each caller has its own connection and calls at fixed times, even if
-// earlier calls were not answered yet, so that slow answers do not reduce the number of calls.
+// The load of the well-behaved callers. Each has its own connection and calls at fixed times, even if earlier calls
+// are unanswered, so that slow answers do not reduce the number of calls.
 const (
 	callers     = 4
 	interval    = 100 * time.Millisecond // pause between two calls of a caller
@@ -34,12 +34,12 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve is a prefix of the image argument of [Run] that makes callers resolve tags instead. The rest is a
-// repository. Each call resolves a new tag, so that the image-resolver cannot answer from its cache.
+// Resolve begins an image argument of [Run] with which callers resolve tags of the repository that follows. Each
+// call resolves a new tag, so that the image-resolver cannot answer from its cache.
 const Resolve = "resolve="
 
-// Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and the result
-// of each call to w, for [Samples.Read]. If image is empty, the calls are health checks.
+// Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and result of
+// each call to w, for [Samples.Read]. If image is empty, it sends health checks.
 func Run(ctx context.Context, address, image string, w io.Writer) error {
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -62,8 +62,8 @@ func Run(ctx context.Context, address, image string, w io.Writer) error {
 	return nil
 }
 
-// callOnSchedule starts the calls of a single caller at fixed times until ctx ends, and waits for their answers. A
-// call starts late if too many earlier calls are unanswered.
+// callOnSchedule starts calls at fixed times until ctx ends, and waits for the answers. If too many earlier calls
+// are unanswered, a call starts late.
 func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -89,7 +89,7 @@ func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, 
 	}
 }
 
-// callAndCheck makes a call and checks the answer. marker differs in each call, to detect another call's answer.
+// callAndCheck makes a call and checks the answer. A different marker in each call reveals another call's answer.
 func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Sample is the duration and the result of a call by a well-behaved caller.
+// Sample is the measurement of a call by a well-behaved caller.
 type Sample struct {
 	Start  time.Time
 	Took   time.Duration
 	Failed error
 }
 
-// line is the JSON form of a [Sample]. The process of the well-behaved callers prints a line for each call.
+// line is a [Sample] in JSON. The process of the well-behaved callers prints a line for each call.
 type line struct {
 	Start  int64  `json:"start"` // nanoseconds
 	Took   int64  `json:"took"`  // nanoseconds
@@ -36,13 +36,13 @@ func (s Sample) write(w io.Writer) error {
 	return json.NewEncoder(w).Encode(l)
 }
 
-// Samples collects the samples of all calls. Its methods may be called concurrently.
+// Samples collects all calls. Its methods may be called concurrently.
 type Samples struct {
 	mu  sync.Mutex
 	all []Sample
 }
 
-// Read reads samples that [Run] has written, until the end of r.
+// Read reads all calls that [Run] has written, until the end of r.
 func (s *Samples) Read(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -60,7 +60,7 @@ func (s *Samples) Read(r io.Reader) {
 	}
 }
 
-// Between returns the samples of calls that started at or after from, and before to.
+// Between returns the calls that started in the interval from (inclusive) to (exclusive).
 func (s *Samples) Between(from, to time.Time) []Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,10 +73,10 @@ func (s *Samples) Between(from, to time.Time) []Sample {
 	return some
 }
 
-// Never is the duration of a call that failed or was not answered.
+// Never is the duration of a call without a successful answer.
 const Never = time.Duration(math.MaxInt64)
 
-// P99 returns the 99th percentile of the calls' durations. A failed call counts as infinitely long, so that
+// P99 returns the 99th percentile of the calls' durations. Failed calls count as infinitely long, so that
 // rejections do not look like fast answers.
 func P99(samples []Sample) time.Duration {
 	if len(samples) == 0 {
@@ -93,7 +93,7 @@ func P99(samples []Sample) time.Duration {
 	return times[(len(times)*99+99)/100-1]
 }
 
-// Failures describes the failed calls in a text to append to an error message. It is empty if no call failed.
+// Failures describes the failed calls, for the end of an error message. It is empty if no call failed.
 func Failures(samples []Sample) string {
 	n, text := 0, ""
 	for _, sample := range samples {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row runs an attack on a program that serves well-behaved callers, and reports the result as a table row.
+// Package row attacks a program that serves well-behaved callers, and reports the result as a row of a table.
 package row
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Config configures an attack on a program. The result is a row of a table.
+// Config configures the attacks. The result of each attack is a row of a table.
 type Config struct {
 	System *system.System
-	// Brief is true in a test with the option -short. Attacks must then be short.
+	// Brief is true in tests with the option -short. The attack must then be short.
 	Brief bool
 }
 
-// times are the minimum durations of the warm-up, and of the measurements before, during and after an attack.
+// times are the minimum durations of the warm-up and of the measurements before, during and after an attack.
 type times struct{ warmUp, before, meanwhile, after time.Duration }
 
 var (
@@ -41,13 +41,13 @@ func (c Config) times() times {
 
 const attackLimit = 2 * time.Minute
 
-// tries is the maximum number of runs of an attack whose only problem is slow answers to well-behaved callers. The
-// machine may have been busy. A real defect fails each time.
+// tries is the maximum number of runs of an attack if slow answers are the only problem. The reason may be a busy
+// machine. A real defect fails each time.
 const tries = 3
 
-// Run attacks a program and returns the result. The error is nil if only the program fails, not the test itself. In
-// a brief run with fewer than 100 calls, a single slow call determines the 99th percentile. Run therefore repeats
-// the attack with more calls if only latency exceeded its limit.
+// Run attacks a program and returns the result. The error is nil even if the program does not withstand the attack.
+// If only latency exceeded its limit, Run repeats the attack with more calls, because a single slow call determines
+// the 99th percentile of fewer than 100 calls.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {
@@ -81,10 +81,10 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 	return row, ctx.Err()
 }
 
-// moments are the times when the measurements before, during and after an attack begin or end.
+// moments are the beginnings and ends of the measurements before, during and after an attack.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack, records the program's memory before and after it, and returns the measurements' times.
+// watchAttack runs the attack, records the program's memory usage, and returns the times of all measurements.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)
@@ -94,7 +94,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 
 	at.attacked = time.Now()
 	row.Result = c.runAttack(ctx, attack)
-	// Continue to measure after a short attack, because the program may still serve the attack's requests.
+	// Continue to measure after a short attack, because the program may still process the attack's requests.
 	pause(ctx, time.Until(at.attacked.Add(times.meanwhile)))
 	at.over = time.Now()
 
@@ -105,7 +105,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 	return at
 }
 
-// compare stores in the row the latencies and failures of well-behaved callers before, during and after the attack.
+// compare stores the latencies and failures of well-behaved callers before, during and after the attack in the row.
 func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
@@ -116,8 +116,8 @@ func (r *Row) compare(samples *caller.Samples, at moments) {
 }
 
 // undisturbedP99 returns the 99th percentile of latency without an attack. It is the latency before the attack, or
-// the latency after the attack if the machine has become slightly slower. A much longer latency after the attack is
-// ignored because it shows that the attack still affects the callers.
+// after it if the machine has become slightly slower. A much higher latency after the attack is ignored, because
+// the attack then still affects the callers.
 func undisturbedP99(before, after time.Duration) time.Duration {
 	if after/slower <= max(before, leastP99) {
 		return max(before, after)
@@ -125,15 +125,15 @@ func undisturbedP99(before, after time.Duration) time.Duration {
 	return before
 }
 
-// runAttack runs the attack with a timeout. The connections of the attack close at the latest when runAttack returns.
+// runAttack runs the attack with a timeout. The attack's connections are closed when runAttack returns.
 func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	ctx, cancel := context.WithTimeout(ctx, attackLimit)
 	defer cancel()
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// awaitSettled waits until the program has freed the attack's memory, at most for the time settle. It returns the
-// program's remaining memory usage in bytes.
+// awaitSettled waits until the program has freed its memory after an attack, but not longer than settle. It returns
+// the remaining memory usage in bytes.
 func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {
@@ -145,8 +145,8 @@ func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	return c.System.Memory()
 }
 
-// startCallers starts the well-behaved callers in a separate process, so that the attack does not delay them. stop
-// stops the process and waits for the last answers.
+// startCallers starts the well-behaved callers in their own process, so that the attack's work does not delay them.
+// stop stops them and waits for their last answers.
 func (c Config) startCallers(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
 	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.callersImage(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -173,8 +173,8 @@ func (c Config) startCallers(ctx context.Context, program string, samples *calle
 	}, nil
 }
 
-// callersImage returns the image that well-behaved callers evaluate or resolve at a program. It is empty for the
-// pod-manager, to which these callers send only health checks.
+// callersImage returns the image that well-behaved callers evaluate or resolve. It is empty for the pod-manager, to
+// which these callers send only health checks.
 func (c Config) callersImage(program string) string {
 	switch program {
 	case system.PodManager:

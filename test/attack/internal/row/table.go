@@ -19,7 +19,7 @@ func Header(w io.Writer) error {
 	return err
 }
 
-// Write writes the row as a line of the table, and its problems on the lines below.
+// Write writes the row as a line of the table. The program's problems follow on the lines below.
 func (r Row) Write(w io.Writer) error {
 	result, failures := "ok", ""
 	if err := r.Err(); err != nil {

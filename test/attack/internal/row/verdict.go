@@ -11,23 +11,23 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Limits of an attack's effects on a program and its well-behaved callers. Exceeding a limit fails the test.
+// Limits of an attack's effect on the program and its well-behaved callers. The test fails if a limit is exceeded.
 const (
-	// slower is the maximum ratio of the callers' latency during an attack to their latency before it.
+	// slower is the maximum factor by which an attack may increase the latency of well-behaved callers.
 	slower = 3
-	// leastP99 is the minimum baseline for latencies during an attack. A lower latency before the attack counts as
-	// this value. The callers, the attack and the program share two processors, where a scheduler's time slice is some
-	// milliseconds. A smaller value would measure the scheduler, not the program.
+	// leastP99 is the lowest baseline for latencies during an attack, even if the latency before it was lower. The
+	// callers, the attack and the program share two processors, where a scheduler's time slice is some milliseconds. A
+	// lower baseline would measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
-	// kept is the additional memory that a program may use after an attack. Ten attacks that each leave this much would
-	// reach its memory limit. A tenth of the program's earlier usage, some megabytes, would be too strict: garbage
-	// collection and processes started in advance change the usage by more.
+	// kept is the additional memory in bytes that a program may use after an attack. Ten such attacks would reach its
+	// memory limit. Some megabytes, a tenth of the earlier usage, would be too strict, because garbage collection and
+	// processes started in advance change the usage by more.
 	kept = system.Limit / 10
-	// settle is the time within which the program must free its memory after an attack.
+	// settle is the time in which the program must free its memory after an attack.
 	settle = 30 * time.Second
 )
 
-// Row is the result of an attack on a program, which is printed as a row of a table.
+// Row is the result of an attack on a program, for a row of the printed table.
 type Row struct {
 	Attack, Program        string
 	Before, Peak, After    int64 // bytes
@@ -39,7 +39,7 @@ type Row struct {
 	Log                    string // last part of the program's log if the program exited
 }
 
-// Err returns all problems of the row. It is nil if the program withstood the attack.
+// Err returns all problems of the program, or nil if it withstood the attack.
 func (r Row) Err() error {
 	var failures []error
 	if r.Ended != "" {
@@ -55,7 +55,7 @@ func (r Row) Err() error {
 	return errors.Join(append(failures, r.checkLatency())...)
 }
 
-// checkLatency returns an error if well-behaved callers failed or waited too long during the attack.
+// checkLatency returns an error if calls of well-behaved callers failed or took too long during the attack.
 func (r Row) checkLatency() error {
 	if r.Ended != "" {
 		return nil // reported already
@@ -70,7 +70,7 @@ func (r Row) checkLatency() error {
 	return nil
 }
 
-// OnlySlow reports whether the only problem is that well-behaved callers waited too long.
+// OnlySlow reports whether slow answers to well-behaved callers are the only problem.
 func (r Row) OnlySlow() bool {
 	return r.checkLatency() != nil && r.Ended == "" && r.Result == nil && r.After <= r.Before+kept
 }

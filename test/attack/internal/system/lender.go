@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// Lender replaces the pod-manager for a gateway under attack. It lets the gateway call a pod without delay.
+// Lender stands for the pod-manager when a gateway is attacked. It grants pods without delay.
 type Lender struct {
 	podmanagerv1connect.UnimplementedPodManagerServiceHandler
 	Address string
@@ -36,7 +36,7 @@ func newLender(pods map[string]string) (*Lender, error) {
 	return l, err
 }
 
-// Serve serves handler on a new loopback address by HTTP/1 and unencrypted HTTP/2. The caller must close the server.
+// Serve serves HTTP/1 and unencrypted HTTP/2 on a new loopback address. The caller must close the server.
 func Serve(handler http.Handler) (address string, server *http.Server, err error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -56,14 +56,14 @@ func (l *Lender) close() {
 	}
 }
 
-// Lend sets the address of the pod that the Lender grants for an image.
+// Lend sets the address of the pod for an image.
 func (l *Lender) Lend(image, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pods[image] = address
 }
 
-// Lease grants the image's pod at once. It returns when the gateway sends its next message or closes the stream.
+// Lease grants a pod at once. It returns when the gateway sends its next message or closes the stream.
 func (l *Lender) Lease(
 	_ context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
 ) error {

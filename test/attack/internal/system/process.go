@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Process is a running process of a function.
+// Process is a running process of a function of the attacked program.
 type Process struct {
 	Pid  int
 	Name string // argument 0, which is the process's role
 }
 
-// Processes returns the running processes of functions, including processes started in advance.
+// Processes returns the processes of all functions, including processes that were started in advance.
 func (p *Program) Processes() []Process {
 	functions := filepath.Join(p.dir, "functions") + "/"
 	var all []Process
@@ -32,12 +32,12 @@ func (p *Program) Processes() []Process {
 	return all
 }
 
-// Zombies returns the number of the program's child processes that have exited but were not reaped.
+// Zombies returns the number of the program's children that have exited but were not reaped.
 func (p *Program) Zombies() int {
 	n := 0
 	for pid := range listProcesses() {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		// Parse the fields (state, parent) after the last parenthesis: the name in parentheses may contain spaces.
+		// Parse the fields after the last parenthesis, because the name in parentheses may contain spaces.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(p.Pid) {
 			n++
@@ -57,7 +57,7 @@ func listProcesses() func(yield func(int) bool) {
 	}
 }
 
-// residentMemory returns the resident set of a process in bytes.
+// residentMemory returns the size of a process's resident set in bytes.
 func residentMemory(pid int) int64 {
 	content, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
 	if fields := strings.Fields(string(content)); len(fields) > 1 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package system runs the programs under attack and the servers that they need, without Kubernetes.
+// Package system runs the attacked programs and the servers that they need, without Kubernetes.
 package system
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// Limit is the memory limit of each program in bytes.
+// Limit is each program's memory limit in bytes.
 const Limit = 1 << 30
 
-// startTimeout is the timeout for the start of a program. It is long enough for a busy machine.
+// startTimeout is the time limit for a program's start, even on a busy machine.
 const startTimeout = 30 * time.Second
 
-// Program is a running program under attack, or a server that this program needs.
+// Program is a running program that is attacked, or a server that this program needs.
 type Program struct {
 	Name    string
 	Address string // address of its services
@@ -45,8 +45,8 @@ type Program struct {
 	peak  atomic.Int64
 }
 
-// startPlan starts a program with the arguments and environment of a plan, and waits until it serves requests. If
-// memory is limited, the program gets its own control group.
+// startPlan starts a program with a plan's arguments and environment, and waits until it serves requests. If memory
+// is limited, the program gets its own control group.
 func (s *System) startPlan(ctx context.Context, name string, p plan) (*Program, error) {
 	s.started++
 	program := &Program{Name: name, Address: p.address, Metrics: p.metrics, dir: s.dir, ended: make(chan struct{})}
@@ -90,8 +90,8 @@ func (p *Program) run(ctx context.Context, path string, pl plan) error {
 	return nil
 }
 
-// awaitReady waits until the program answers a health check. The answer may be "not ready" because programs that need
-// Kubernetes serve requests without being ready.
+// awaitReady waits until the program answers a health check. The answer may be "not ready", because programs
+// without Kubernetes serve requests but never become ready.
 func (p *Program) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -115,13 +115,13 @@ func (p *Program) awaitReady(ctx context.Context) error {
 	}
 }
 
-// Tail returns the last part of the program's log.
+// Tail returns the end of the program's log, for error messages.
 func (p *Program) Tail() string {
 	content, _ := os.ReadFile(p.Log)
 	return strings.TrimSpace(string(content[max(0, len(content)-300):]))
 }
 
-// Ended describes the exit status of the program. It is empty while the program runs.
+// Ended describes the program's exit status. It is empty while the program runs.
 func (p *Program) Ended() string {
 	select {
 	case <-p.ended:
@@ -150,8 +150,8 @@ func (p *Program) watchExit() {
 // Peak returns the peak memory usage so far in bytes.
 func (p *Program) Peak() int64 { return p.peak.Load() }
 
-// Memory returns the memory in bytes that the program and its functions use. Without a control group, it returns the
-// sum of their resident sets, which counts shared pages several times.
+// Memory returns the memory usage of the program and its functions in bytes. Without a control group, it is the sum
+// of their resident sets, in which shared pages count several times.
 func (p *Program) Memory() int64 {
 	if p.group != nil {
 		return p.group.Used()
@@ -163,7 +163,7 @@ func (p *Program) Memory() int64 {
 	return total
 }
 
-// Stop kills the program and all processes of its functions.
+// Stop kills the program and all its functions' processes.
 func (p *Program) Stop() error {
 	if p.cmd != nil && p.cmd.Process != nil {
 		_ = p.cmd.Process.Kill()
@@ -178,11 +178,11 @@ func (p *Program) Stop() error {
 	return p.group.Remove()
 }
 
-// firstPort is the lowest port where programs listen. It is below the ephemeral ports because an outgoing
-// connection could occupy an ephemeral port before a program listens on it.
+// firstPort is the lowest port at which programs listen. Ephemeral ports are higher, so that no outgoing connection
+// can occupy a port before a program listens on it.
 const firstPort = 20000
 
-// freeAddress returns a loopback address with an unused port, different in each call.
+// freeAddress returns an unused loopback address. Each call returns a different port.
 func (s *System) freeAddress() (string, error) {
 	for {
 		s.ports++

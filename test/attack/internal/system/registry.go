@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// registries is the number of registries without TLS that the programs are configured to use. A working registry
-// serves images to the well-behaved callers. Attacks control the rest.
+// registries is the number of registries that the programs may use without TLS. A working registry serves
+// well-behaved callers. Attacks control the rest.
 const registries = 5
 
-// newRegistries chooses an unused address for each registry.
+// newRegistries chooses the addresses of all registries.
 func (s *System) newRegistries() error {
 	for range registries {
 		address, err := s.freeAddress()
@@ -31,12 +31,12 @@ func (s *System) newRegistries() error {
 	return nil
 }
 
-// insecureRegistries returns the environment variable, as NAME=VALUE, that permits registries without TLS.
+// insecureRegistries returns the variable that permits registries without TLS, as NAME=VALUE.
 func (s *System) insecureRegistries() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
-// Repository returns the repository whose tags well-behaved callers resolve. Every tag exists in it.
+// Repository returns a repository for well-behaved callers that resolve tags. All tags exist there.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
 func (s *System) startRegistry() error {
@@ -49,7 +49,7 @@ func (s *System) startRegistry() error {
 	return nil
 }
 
-// newRegistry returns the handler of a registry that returns the same image for every tag of every repository.
+// newRegistry returns a handler that serves the same image for every tag of every repository.
 func newRegistry() http.Handler {
 	const (
 		configType   = "application/vnd.oci.image.config.v1+json"
@@ -75,7 +75,7 @@ func newRegistry() http.Handler {
 	return mux
 }
 
-// writeContent answers a request for a manifest or a blob.
+// writeContent answers a request for a manifest or a blob with content.
 func writeContent(w http.ResponseWriter, r *http.Request, content string) {
 	w.Header().Set("Docker-Content-Digest", digestOf(content))
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))

@@ -25,20 +25,20 @@ const (
 	ImageResolver  = "image-resolver"
 )
 
-// Images that callers evaluate. Well-behaved callers evaluate Steady, and attackers evaluate Hostile. Both contain
-// the same program. For attacks with the image Liar, the test itself serves the pod.
+// Images that callers evaluate. Well-behaved callers evaluate Steady, attackers Hostile. Both contain the same
+// program. The pod for Liar is a server in the attack itself.
 const (
 	Steady  = "attack.test/fns/steady:v1"
 	Hostile = "attack.test/fns/hostile:v1"
 	Liar    = "attack.test/fns/liar:v1"
 )
 
-// System runs the program under attack and the servers that it needs.
+// System runs the attacked program and the servers that it needs.
 type System struct {
 	*Program
-	// Lender grants pods to a gateway under attack. It is nil for other programs.
+	// Lender grants pods to an attacked gateway. It is nil for other programs.
 	Lender *Lender
-	// Registries are addresses of registries that programs use. Nothing listens there until an attack serves them.
+	// Registries are addresses of registries that programs may use. Nothing listens there until an attack serves them.
 	Registries []string
 
 	registry string       // address of the working registry
@@ -52,13 +52,13 @@ type System struct {
 	callers  *sandbox.Group // nil without memory limits
 }
 
-// plan contains the arguments, environment variables and addresses for the start of a program.
+// plan contains the arguments, environment variables and addresses with which a program starts.
 type plan struct {
 	address, metrics string
 	args, env        []string
 }
 
-// New copies the programs in bin to dir and writes their configuration. If limited is true, their memory is limited.
+// New copies the programs from bin to dir and writes their configuration. limited limits their memory.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
 	if err := s.newRegistries(); err != nil {
@@ -83,16 +83,16 @@ func New(dir, bin string, owner int, limited bool) (*System, error) {
 	)
 }
 
-// Function returns the path of the program that is run for an image.
+// Function returns the path of the program that is the function of an image.
 func (s *System) Function(image string) string {
 	name, _, _ := strings.Cut(filepath.Base(image), ":")
 	return filepath.Join(s.dir, "functions", name)
 }
 
-// Limited reports whether programs have a memory limit.
+// Limited reports whether the programs have a memory limit.
 func (s *System) Limited() bool { return s.limited }
 
-// noKubernetes is a kubeconfig whose API server does not exist. The programs start and serve requests nevertheless.
+// noKubernetes is a kubeconfig without an API server. Programs start and serve requests nevertheless.
 const noKubernetes = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
@@ -100,7 +100,7 @@ contexts: [{name: none, context: {cluster: none}}]
 current-context: none
 `
 
-// copyProgram copies a program from its build directory, which may be private, to a directory for all users.
+// copyProgram copies a program to a directory that all users can read. Its build directory may be private.
 func copyProgram(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
@@ -118,7 +118,7 @@ func copyProgram(from, to string) error {
 	return errors.Join(err, target.Close())
 }
 
-// Start starts the program with the given name, and the servers that it needs.
+// Start starts the named program, and the servers that it needs.
 func (s *System) Start(ctx context.Context, name string) error {
 	if name == Gateway {
 		if err := s.startPods(ctx); err != nil {
@@ -140,7 +140,7 @@ func (s *System) Start(ctx context.Context, name string) error {
 	return nil
 }
 
-// startPods starts a wrapper-server for each function image, and a Lender that grants them to the gateway as pods.
+// startPods starts a wrapper-server per function image, and a Lender that grants them to the gateway as pods.
 func (s *System) startPods(ctx context.Context) error {
 	pods := map[string]string{}
 	for _, image := range []string{Steady, Hostile} {
@@ -176,7 +176,7 @@ func (s *System) plan(name string) (plan, error) {
 	return p, err
 }
 
-// configure adds the named program's arguments and environment variables to its plan.
+// configure sets the arguments and environment variables of the named program.
 func (s *System) configure(p *plan, name string) error {
 	_, port, _ := strings.Cut(p.address, ":")
 	functions, config := filepath.Join(s.dir, "functions"), filepath.Join(s.dir, "config.yaml")
@@ -189,7 +189,7 @@ func (s *System) configure(p *plan, name string) error {
 		p.env = append(p.env, "FNR_ADDRESS="+p.address, "FNR_DISABLE_RUNTIMES=exec",
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
-		// The wrapper-server is configured by flags because functions inherit its environment.
+		// Configure the wrapper-server by flags, because functions inherit its environment variables.
 		p.args = []string{
 			"--port=" + port, "--telemetry-metrics-address=" + p.metrics, "--serve-drain-delay=0s", "--",
 			s.Function(Steady),
@@ -205,7 +205,7 @@ func (s *System) configure(p *plan, name string) error {
 	return nil
 }
 
-// Favour puts the well-behaved callers into a control group with a high CPU weight, so that attacks do not slow them.
+// Favour gives the process of the well-behaved callers a high CPU weight, so that attacks do not slow it.
 func (s *System) Favour(pid int) (err error) {
 	if !s.limited {
 		return nil
@@ -216,7 +216,7 @@ func (s *System) Favour(pid int) (err error) {
 	return s.callers.Add(pid)
 }
 
-// Stop stops the program under attack, the servers that it needs, and the well-behaved callers.
+// Stop stops the attacked program, the servers that it needs, and the well-behaved callers.
 func (s *System) Stop() error {
 	var failures []error
 	if s.callers != nil {

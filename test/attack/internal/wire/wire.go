@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire is an HTTP/2 client for attacks. Unlike a library, it can send slowly and leave answers unread. It
-// obeys the flow control of the server.
+// obeys the server's flow control.
 package wire
 
 import (
@@ -16,19 +16,19 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Source is the IP address from which attacks connect. Well-behaved callers have a different address.
+// Source is the IP address of all attackers. Well-behaved callers have a different address.
 const Source = "127.0.0.66"
 
-// Dial connects to a program from the address Source.
+// Dial connects to a program from the attackers' address.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(Source)}}
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// frameBytes is the default maximum size of a frame in HTTP/2.
+// frameBytes is HTTP/2's default for the maximum size of a frame, in bytes.
 const frameBytes = 16 << 10
 
-// Conn is an HTTP/2 connection of an attacker. Its methods may be called concurrently.
+// Conn is an attacker's HTTP/2 connection. Its methods may be called concurrently.
 type Conn struct {
 	net.Conn
 	framer *http2.Framer
@@ -42,8 +42,8 @@ type Conn struct {
 	failed  error            // error that ended the connection
 }
 
-// Open connects to a program. The server may send at most answerBytes of each answer, because this client does not
-// enlarge the HTTP/2 flow-control window. The connection closes when ctx ends.
+// Open connects to a program. The server can send only answerBytes of each answer, because this client never
+// enlarges the HTTP/2 flow-control window. The connection closes when ctx ends.
 func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error) {
 	conn, err := Dial(ctx, address)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Conn) handleFrame(frame http2.Frame) error {
 	return nil
 }
 
-// applySettings applies the server's initial flow-control window size to all streams and acknowledges the settings.
+// applySettings applies the server's initial flow-control window to all streams, and acknowledges the settings.
 func (c *Conn) applySettings(settings *http2.SettingsFrame) error {
 	if size, ok := settings.Value(http2.SettingInitialWindowSize); ok {
 		for id := range c.windows {
@@ -117,7 +117,7 @@ func (c *Conn) applySettings(settings *http2.SettingsFrame) error {
 	return c.framer.WriteSettingsAck()
 }
 
-// enlargeWindow applies a flow-control window update to a stream, or to the connection if stream is 0.
+// enlargeWindow adds to the flow-control window of a stream, or of the connection if stream is 0.
 func (c *Conn) enlargeWindow(stream uint32, by int64) {
 	if stream == 0 {
 		c.window += by
@@ -126,7 +126,7 @@ func (c *Conn) enlargeWindow(stream uint32, by int64) {
 	}
 }
 
-// Request begins a gRPC call on a new stream by sending the headers, and returns the ID of the stream.
+// Request sends the headers of a gRPC call on a new stream, and returns the stream's ID.
 func (c *Conn) Request(path string) (stream uint32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,10 +145,10 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 	})
 }
 
-// encodeHeaders returns the HPACK-encoded headers of a gRPC call.
+// encodeHeaders returns the HTTP/2 headers of a gRPC call, encoded by HPACK.
 func encodeHeaders(path string) ([]byte, error) {
 	var block bytes.Buffer
-	// Send the fields without adding them to the compression table, so that requests can be sent in any order.
+	// Do not add fields to the compression table, so that requests can be sent in any order.
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
 		{":method", "POST"},
@@ -165,8 +165,8 @@ func encodeHeaders(path string) ([]byte, error) {
 	return block.Bytes(), nil
 }
 
-// Send sends data on a stream and waits for window updates, because the server's windows limit the data in flight.
-// It returns an error if the stream or the connection ends before all data is sent.
+// Send sends data on a stream, as fast as the server's flow-control windows permit. It returns an error if the
+// stream or the connection ends before all data is sent.
 func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +192,7 @@ func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	return nil
 }
 
-// Envelope returns a message with gRPC's prefix for the message's length. Attacks can announce a wrong length.
+// Envelope prefixes a message with gRPC's header, which announces its length. Attacks may announce a wrong length.
 func Envelope(message []byte, compressed bool, announced int) []byte {
 	prefix := make([]byte, 5, 5+len(message))
 	if compressed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boot waits until a newly started cluster can run pods, and creates the objects that every cluster needs.
+// Package boot waits until a new cluster can run pods, and creates the objects that every cluster needs.
 package boot
 
 import (
@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// bootTimeout is the timeout for all steps from the start of the cluster's processes until a pod has run.
+	// bootTimeout is the time limit from the start of the cluster's processes until a pod has run.
 	bootTimeout = 3 * time.Minute
-	// interval is the time between checks of a condition, such as whether the API server answers.
+	// interval is the time between two checks of a condition, such as an answer of the API server.
 	interval = 100 * time.Millisecond
 )
 
-// Access returns the client configuration for programs outside of the cluster's network, such as this command. The
-// dialer connects them to the cluster's API server.
+// Access returns a client configuration that works outside of the cluster's network, in programs such as this
+// command. Its connections use the dialer.
 func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", l.Name, err)
 	}
 	config.Dial = dialer.DialContext
-	// Ignore proxies of the environment, because they cannot reach the cluster's network.
+	// Ignore configured proxies, because they cannot reach the cluster's network.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.QPS = -1
 	return rest.AddUserAgent(config, "cluster-up"), nil
 }
 
-// Client returns a client of the cluster's API for programs outside of the cluster's network.
+// Client returns a client of the cluster's API that works outside of the cluster's network.
 func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) {
 	config, err := Access(l, dialer)
 	if err != nil {
@@ -54,7 +54,7 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 }
 
 // Wait creates the objects that every cluster needs, and runs a pod to show that the cluster works. It logs each
-// step. It starts the pod when the caller closes the channel images, after it has pushed the pod's images.
+// step. The caller must close images once the pod's images are pushed, because Wait starts the pod only then.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
-		// Create the pod only after its images are pushed, because a node that misses an image retries much later.
+		// Create the pod only after its images are pushed, because a node without an image retries much later.
 		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {
@@ -78,8 +78,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// pollUntil calls the function look until it returns nil. If ctx ends first, pollUntil returns the function's last
-// error, the reason for the wait.
+// pollUntil calls look until it returns nil. If ctx ends first, pollUntil returns the last error of look, which
+// explains the wait.
 func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)

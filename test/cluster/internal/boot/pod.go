@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// runPod runs a pod until it succeeds. This proves that scheduler, kubelet, runtime, network and registry work.
+// runPod runs a pod until it succeeds, which proves that scheduler, kubelet, runtime, network and registry work.
 func runPod(ctx context.Context, client kubernetes.Interface) error {
 	if err := awaitServiceAccount(ctx, client); err != nil {
 		return err
@@ -39,8 +39,8 @@ func runPod(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// awaitServiceAccount waits until the default namespace has its default service account. Pods need it, and the
-// controller manager creates it some time after the namespace.
+// awaitServiceAccount waits for the service account of pods in the default namespace. The controller manager
+// creates it some time after the namespace.
 func awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	return pollUntil(ctx, "the default service account", func(ctx context.Context) error {
@@ -58,7 +58,7 @@ func firstPod() *corev1.Pod {
 				Name:  "toolbox",
 				Image: layout.Open.Host() + "/toolbox:latest",
 				Args:  []string{"list", "/"},
-				// Pull even if the node has an image with this tag, so that the pod tests the registry.
+				// Pull even if the node has the image already, so that the pod tests the registry.
 				ImagePullPolicy: corev1.PullAlways,
 			}},
 		},

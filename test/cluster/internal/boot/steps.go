@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// waitForAPI waits until the API server answers and has created the namespaces default and kube-system. It creates
-// them some time after it has begun to answer.
+// waitForAPI waits until the API server answers and the namespaces default and kube-system exist. The API server
+// creates them some time after its first answer.
 func waitForAPI(ctx context.Context, client kubernetes.Interface) error {
 	return pollUntil(ctx, "the API server", func(ctx context.Context) error {
 		for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
@@ -46,8 +46,8 @@ func waitForNode(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// createObject creates an object unless it exists. It retries because a newly started API server rejects objects until
-// it can validate them and allocate their addresses.
+// createObject creates an object unless it exists. It retries, because a new API server rejects objects until it
+// can validate them and allocate their addresses.
 func createObject[T any](ctx context.Context, object *T, in interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 },

@@ -17,13 +17,13 @@ import (
 // program is a compiled Go program for an image.
 type program struct {
 	Package string
-	// Version is the version of the module that contains the program. It is empty for modules of this repository.
+	// Version is the version of the program's module. It is empty for modules of this repository.
 	Version string
 	Path    string
 }
 
-// buildPrograms builds the main packages in a module of the repository that match the patterns. Programs that are up
-// to date cost little because Go's build cache contains them.
+// buildPrograms builds the programs in a module whose packages match the patterns. Unchanged programs cost little,
+// because Go's build cache contains them.
 func (s Source) buildPrograms(ctx context.Context, module string, patterns ...string) ([]program, error) {
 	out := filepath.Join(s.Out, module)
 	unlock, err := filelock.Acquire(out + ".lock")
@@ -48,7 +48,7 @@ func (s Source) buildPrograms(ctx context.Context, module string, patterns ...st
 	return programs, nil
 }
 
-// Program builds a program of a module of the repository and returns its path.
+// Program builds a program in one of the repository's modules, and returns the program's path.
 func (s Source) Program(ctx context.Context, module, pkg string) (string, error) {
 	programs, err := s.buildPrograms(ctx, module, pkg)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s Source) Program(ctx context.Context, module, pkg string) (string, error)
 	return programs[0].Path, nil
 }
 
-// Kodata runs `make kodata`, which writes the data files of the images of the project's programs.
+// Kodata runs `make kodata`, which writes data files for the images of the project's programs.
 func (s Source) Kodata(ctx context.Context) error {
 	unlock, err := filelock.Acquire(filepath.Join(s.Out, "kodata.lock"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (s Source) listPrograms(ctx context.Context, module, out string, patterns [
 	return programs, nil
 }
 
-// goTool runs the go command in a module, and returns its output. It disables workspaces because a workspace would
+// goTool runs the go command in a module and returns the output. It disables workspaces, because a workspace would
 // merge the requirements of all modules.
 func (s Source) goTool(ctx context.Context, module string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)

@@ -12,15 +12,15 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Source builds the programs of the images from the repository's sources.
+// Source builds images from the repository's sources.
 type Source struct {
 	// Root is the root of the repository.
 	Root string
-	// Out is the directory into which programs are built.
+	// Out is the output directory for programs.
 	Out string
 }
 
-// Tools returns the images in test/images: the toolbox of the tests, and pause, which holds a pod's namespaces.
+// Tools builds the programs in test/images, such as the pause program for pods, and describes their images.
 func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
 	programs, err := s.buildPrograms(ctx, "test", "./images/...")
 	if err != nil {
@@ -33,7 +33,7 @@ func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// Functions builds all functions that tests evaluate, and returns the specs of their images.
+// Functions builds all functions that tests evaluate, and describes their images.
 func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
 	misbehaving, err := s.misbehavingImages(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
 	return slices.Concat(misbehaving, catalog, conforming, []image.Spec{node}), nil
 }
 
-// misbehavingImages returns the images of the functions in test/functions, such as a function that crashes.
+// misbehavingImages returns images of the functions in test/functions, such as a function that crashes.
 func (s Source) misbehavingImages(ctx context.Context) ([]image.Spec, error) {
 	programs, err := s.buildPrograms(ctx, "test", "./functions/...")
 	if err != nil {
@@ -67,7 +67,7 @@ func (s Source) misbehavingImages(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// staticImage returns an image that contains only a statically linked program.
+// staticImage returns an image with nothing but a statically linked program.
 func staticImage(name, program string) image.Spec {
 	return image.Spec{
 		Name:       name,
@@ -77,8 +77,8 @@ func staticImage(name, program string) image.Spec {
 	}
 }
 
-// functionImage returns an image with a static function at the same path as in the catalog's images. The image of the
-// function "entrypoint" has an entrypoint and a command, so that tests can check that it receives both.
+// functionImage returns an image with a function at the same path as in the catalog's images. The image of the
+// function "entrypoint" also has arguments in its entrypoint and a command, for tests of both.
 func functionImage(name, program string) image.Spec {
 	spec := staticImage(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}

@@ -16,7 +16,7 @@ import (
 //go:embed identity.js
 var identity string
 
-// nodeImage returns an image with the function identity, Node.js of this machine and its shared libraries.
+// nodeImage returns an image of a JavaScript function, with this machine's Node.js and its shared libraries.
 func nodeImage() (image.Spec, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Porch returns the images of Porch's programs in dir, without functions for Porch's function-runner. applets is
+// Porch returns images of the Porch programs in dir. The function-runner's image contains no functions. applets is
 // the path of our wrapper-server, which these images also use as cp and grpc-health-probe.
 func Porch(dir, applets string) []image.Spec {
 	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
@@ -30,7 +30,7 @@ func Porch(dir, applets string) []image.Spec {
 	}
 }
 
-// porchImage returns an image with a static program and a writable /tmp.
+// porchImage returns an image with a statically linked program and a writable /tmp.
 func porchImage(name, program string, args ...string) image.Spec {
 	spec := staticImage("porch/"+name+":latest", program)
 	spec.Files = append(spec.Files, image.File{Path: "/tmp", Mode: 0o777, Dir: true})

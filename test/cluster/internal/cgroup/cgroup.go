@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup creates and removes a cluster's control groups, in all hierarchies of cgroup v1 or in v2.
+// Package cgroup creates and removes a cluster's control groups, in cgroup v2 or in all hierarchies of v1.
 package cgroup
 
 import (
@@ -16,11 +16,11 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// components is the name of the control group of the cluster's own processes, such as the kubelet. They need a
-// separate group, next to the groups of pods, because v2 allows processes only in groups without children.
+// components is the name of the group of the cluster's own processes, such as the kubelet. It is separate from the
+// groups of pods, because v2 allows processes only in groups without children.
 const components = "components"
 
-// listHierarchies returns the root directories of all control group hierarchies, in which every group is created.
+// listHierarchies returns the root directories of all control group hierarchies. There is only one in v2.
 func listHierarchies() ([]string, error) {
 	if isUnified() {
 		return []string{mountPoint}, nil
@@ -31,7 +31,7 @@ func listHierarchies() ([]string, error) {
 	}
 	var roots []string
 	for _, entry := range entries {
-		// Skip symbolic links, which are aliases of a hierarchy, such as cpu for cpu,cpuacct.
+		// Skip symbolic links: for example, cpu is an alias of cpu,cpuacct.
 		if entry.IsDir() {
 			roots = append(roots, filepath.Join(mountPoint, entry.Name()))
 		}
@@ -44,7 +44,7 @@ func isUnified() bool {
 	return unix.Statfs(mountPoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Join creates a group and its child "components" in every hierarchy, and moves this process into the child.
+// Join creates a group with the child "components" in every hierarchy, and moves this process to the child.
 func Join(name string) error {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -71,8 +71,8 @@ func joinGroup(root, name string) error {
 	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o600)
 }
 
-// prepareGroup makes a new group usable. In v1, it copies the parent's processors and memory nodes to the cpuset,
-// which is empty at first. In v2, it enables all controllers of the parent for the group.
+// prepareGroup makes a new group usable. In v1, its cpuset is empty at first, so prepareGroup copies the parent's
+// processors and memory nodes. In v2, it enables all controllers of the parent.
 func prepareGroup(dir string) error {
 	if isUnified() {
 		parent := filepath.Dir(dir)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Groups returns the process IDs in a control group and in all groups below it, by the directories of these groups.
-// It searches every hierarchy, and omits groups that are removed during the call.
+// Groups returns the process IDs in a control group and all groups below it, by directory of the group. It searches
+// every hierarchy, and omits groups that are removed during the call.
 func Groups(name string) (map[string][]int, error) {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -37,7 +37,7 @@ func Groups(name string) (map[string][]int, error) {
 	return groups, nil
 }
 
-// Processes returns the sorted process IDs of all groups. In v1, it removes the duplicates from several hierarchies.
+// Processes returns all process IDs in the groups, sorted and without the duplicates from several v1 hierarchies.
 func Processes(groups map[string][]int) []int {
 	var all []int
 	for _, pids := range groups {
@@ -47,7 +47,7 @@ func Processes(groups map[string][]int) []int {
 	return slices.Compact(all)
 }
 
-// listProcesses returns the IDs of the processes in a group. The result is empty if the group does not exist.
+// listProcesses returns the process IDs in a group, or none if the group does not exist.
 func listProcesses(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int

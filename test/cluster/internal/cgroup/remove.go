@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove kills the processes in the named group, and removes it with all groups below it. It waits
-// until deadline for the killed processes to exit.
+// Remove kills the processes in the named group, and removes it with all groups below it. It waits until deadline
+// for the killed processes to exit.
 func Remove(name string, deadline time.Time) error {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -29,8 +29,8 @@ func Remove(name string, deadline time.Time) error {
 	return nil
 }
 
-// removeTree removes the groups below dir, children first, and then dir. It does not remove the files in the
-// directories, because the kernel removes them with the group.
+// removeTree removes the groups below dir, children first, and then dir. It need not remove the files in a group's
+// directory, because the kernel does.
 func removeTree(dir string, deadline time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func removeTree(dir string, deadline time.Time) error {
 }
 
 // removeGroup kills the processes in a group and removes the group. It retries while the group is busy, because the
-// kernel removes killed processes from the group with a delay.
+// kernel removes killed processes from a group with a delay.
 func removeGroup(dir string, deadline time.Time) error {
 	for {
 		killProcesses(dir)
@@ -66,22 +66,22 @@ func removeGroup(dir string, deadline time.Time) error {
 	}
 }
 
-// killProcesses kills the group's processes. It ignores errors: the removal of the group fails if a process runs.
+// killProcesses kills the group's processes. It ignores errors, because the group's removal would then fail.
 func killProcesses(dir string) {
 	for _, pid := range listProcesses(dir) {
 		killMember(dir, pid)
 	}
 }
 
-// killMember kills a process if it still belongs to the group. The process may have exited since it was listed, and a
-// process outside of the group may have got its ID.
+// killMember kills a process if it still belongs to the group. It may have exited since the listing, and a process
+// outside of the group may have reused its ID.
 func killMember(dir string, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// The process is still in the group. Its descriptor (pidfd) refers to it even if its ID is reused now.
+	// The process still belongs to the group. Even if its ID is reused now, the descriptor (pidfd) refers to it.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

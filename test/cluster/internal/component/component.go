@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package component builds the programs of a cluster and caches them. The cache key is a hash of all inputs of the
-// build, so that a second start of a cluster builds nothing.
+// build, so that later starts of clusters build nothing.
 package component
 
 import (
@@ -12,21 +12,21 @@ import (
 	"runtime"
 )
 
-// Component is a set of programs of a cluster that are built from the same source, such as Kubernetes.
+// Component is a set of programs that are built from the same source, such as Kubernetes.
 type Component struct {
 	Name    string
 	Version string
-	// Inputs are additional inputs of the build, such as linker flags. The cache key depends on them.
+	// Inputs are additional inputs of the build, such as linker flags, for the cache key.
 	Inputs []string
-	// Build builds the programs and writes them into dir.
+	// Build builds the programs and writes them to dir.
 	Build func(ctx context.Context, dir string) error
 }
 
-// Key returns the component's name in the cache. Components with equal keys have equal programs.
+// Key returns the component's name in the cache. It depends on everything that affects the programs.
 func (c Component) Key() string {
 	hash := sha256.New()
 	for _, input := range append([]string{runtime.Version(), runtime.GOARCH}, c.Inputs...) {
-		// Write the length too, so that the inputs "ab", "c" and "a", "bc" get different hashes.
+		// The length distinguishes the inputs "ab", "c" from "a", "bc".
 		fmt.Fprintf(hash, "%d:%s", len(input), input)
 	}
 	return fmt.Sprintf("%s-%s-%s", c.Name, c.Version, hex.EncodeToString(hash.Sum(nil))[:12])

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// generatedModule is the source of a temporary module in which programs are built. A separate module keeps the
-// programs' requirements out of this module's go.mod.
+// generatedModule is a temporary module in which programs are built. Our own go.mod need not contain the programs'
+// requirements then.
 type generatedModule struct {
-	// Mod is the beginning of the module's go.mod. The requirements that all components share are appended to it, and
-	// the go command adds missing requirements.
+	// Mod is the beginning of the module's go.mod. Requirements shared by all components are appended, and the go
+	// command adds missing ones.
 	Mod []byte
 	// Main is the source of the module's only program. If it is empty, the tools in the module's go.mod are built.
 	Main string
@@ -24,7 +24,7 @@ type generatedModule struct {
 	Flags string
 }
 
-// buildModule builds the programs of the module and writes them to dir.
+// buildModule builds all programs of the module and writes them to dir.
 func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	source, err := os.MkdirTemp("", "function-runner-module-")
 	if err != nil {
@@ -44,7 +44,7 @@ func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	return goTool(ctx, source, nil, "build", "-mod=mod", "-trimpath", "-ldflags="+g.Flags, "-o", dir+"/", programs)
 }
 
-// toolComponent returns a component whose programs are the given packages of a published module.
+// toolComponent returns a component with programs of a published module, given by their packages.
 func toolComponent(name, version, module string, packages ...string) Component {
 	var mod strings.Builder
 	fmt.Fprintf(&mod, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n", name, module, version)
@@ -54,7 +54,7 @@ func toolComponent(name, version, module string, packages ...string) Component {
 	return newComponent(name, version, generatedModule{Mod: []byte(mod.String()), Flags: stripped})
 }
 
-// newComponent returns a component whose programs are built from source.
+// newComponent returns a component that is built from source.
 func newComponent(name, version string, source generatedModule) Component {
 	return Component{
 		Name:    name,
@@ -64,9 +64,9 @@ func newComponent(name, version string, source generatedModule) Component {
 	}
 }
 
-// sharedRequirements returns the requirements of this program as lines of a go.mod. With them, all components use the
-// same versions of libraries, or newer, so that Go compiles shared libraries once, which saves a third of the work.
-// They are not part of a component's cache key: a change of this program rebuilds no components.
+// sharedRequirements returns this program's requirements as lines of a go.mod. With them, all components use the
+// same or newer libraries, so that Go compiles shared libraries only once. This saves a third of the work. The
+// cache keys of components ignore these lines, so that a change of this program rebuilds no components.
 func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

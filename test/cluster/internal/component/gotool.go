@@ -16,7 +16,7 @@ import (
 // stripped contains linker flags that omit symbols and debug information.
 const stripped = "-s -w"
 
-// builds contains the environment variables for building a cluster's programs. GOGC is high because the compiler
+// builds contains environment variables for building the cluster's programs. GOGC is high, because the compiler
 // runs only briefly and memory is cheaper than garbage collection.
 var builds = []string{"GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}
 
@@ -38,7 +38,7 @@ func goOutput(ctx context.Context, dir string, env []string, args ...string) ([]
 	return stdout.Bytes(), nil
 }
 
-// module is the output of `go mod download -json` for a module.
+// module contains fields of the output of `go mod download -json`.
 type module struct {
 	GoMod string
 	Dir   string

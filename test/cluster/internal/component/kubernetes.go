@@ -14,15 +14,15 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// kubeSource is the source of a program that contains all programs of Kubernetes. The name of the link through which
-// it is started selects a program.
+// kubeSource is the source of a program that contains all programs of Kubernetes. Like busybox, it runs the program
+// by whose name it was started.
 //
 //go:embed kube.go.txt
 var kubeSource string
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Kubernetes returns the component with all programs of Kubernetes: a single program, with a link for each name.
+// Kubernetes returns the component with Kubernetes. All its programs are links to a single program.
 func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",
@@ -52,7 +52,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	return nil
 }
 
-// kubeMod returns the go.mod of a module that requires Kubernetes. It downloads the go.mod of Kubernetes itself.
+// kubeMod returns the go.mod of a module that requires Kubernetes. It downloads Kubernetes' own go.mod for this.
 func kubeMod(ctx context.Context) ([]byte, error) {
 	published, err := downloadModule(ctx, kubernetesModule, kubernetesVersion)
 	if err != nil {
@@ -65,9 +65,9 @@ func kubeMod(ctx context.Context) ([]byte, error) {
 	return kubernetesMod(kubernetesVersion, requirements)
 }
 
-// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. The module k8s.io/kubernetes
-// requires its own libraries at v0.0.0, which was never published. The returned go.mod therefore replaces each
-// library by its release for the same version of Kubernetes.
+// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. This module requires its own
+// libraries at v0.0.0, which was never published. The go.mod therefore replaces each library by its release for the
+// same version of Kubernetes.
 func kubernetesMod(version string, published []byte) ([]byte, error) {
 	source, err := modfile.Parse("go.mod", published, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func kubernetesMod(version string, published []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// kubernetesFlags returns linker flags that set the version of Kubernetes. Its programs report and compare it.
+// kubernetesFlags returns linker flags that set the version of Kubernetes, which its programs report and compare.
 func kubernetesFlags(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")

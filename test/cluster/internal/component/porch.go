@@ -14,23 +14,23 @@ import (
 
 const porchModule = "github.com/nephio-project/porch"
 
-// Manifests is the name of the subdirectory with Kubernetes manifests in a built component.
+// Manifests is the subdirectory of a built component that contains Kubernetes manifests.
 const Manifests = "manifests"
 
-// porchManifests are patterns of the manifests that install Porch from its module. They install its custom resource
-// definitions, and its programs except for the controllers.
+// porchManifests are patterns of the manifests in Porch's module that install Porch. They install its custom
+// resource definitions, and all its programs except for the controllers.
 var porchManifests = []string{
 	"api/porchconfig/*/config.porch.kpt.dev_*.yaml",
 	"internal/api/porchinternal/*/config.porch.kpt.dev_*.yaml",
 	"deployments/porch/[1-8]-*.yaml",
 }
 
-// renamed gives Porch's Git server for tests (git) and its function-runner (server) clearer program names.
+// renamed maps two names of Porch's programs to clearer names: of its Git server for tests and its function-runner.
 var renamed = map[string]string{"git": "git-server", "server": "function-runner"}
 
-// Porch returns the component with Porch's programs and manifests. The programs are the server, the command line, the
-// function-runner, the wrapper-server and the Git server for tests. They are tools of the module test/cluster/porch,
-// which pins the versions of the programs and of all their dependencies.
+// Porch returns the component with Porch's manifests and programs, including the wrapper-server, the command line
+// and a Git server for tests. The module test/cluster/porch lists the programs as tools, and pins the versions of
+// the programs and of all their dependencies.
 func Porch(root string) (Component, error) {
 	module := filepath.Join(root, "test", "cluster", "porch")
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
@@ -97,7 +97,7 @@ func copyManifests(from, to string) error {
 	return nil
 }
 
-// requiredVersion returns the version of a module in the requirements of a go.mod.
+// requiredVersion returns the version of a module that a go.mod requires.
 func requiredVersion(mod []byte, module string) (string, error) {
 	parsed, err := modfile.Parse("go.mod", mod, nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Sources returns a component with the repository's files at a commit. If the clone lacks the commit, it is fetched.
+// Sources returns the repository's files at a commit as a component. It fetches the commit if the clone lacks it.
 func Sources(root, commit string) Component {
 	return Component{
 		Name:    "sources",

@@ -19,12 +19,12 @@ import (
 // Store is the cache of built components in the directory Dir.
 type Store struct {
 	Dir string
-	// Log receives the name and the build time of each component.
+	// Log receives the name and build time of each component that is built.
 	Log io.Writer
 }
 
-// Get returns the directory with the component's programs. It builds the component if the store does not contain it.
-// A lock file prevents two processes from building the same component.
+// Get returns the directory with the component's programs, and builds them if the cache does not contain them. A
+// lock file prevents two processes from building the same component.
 func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	dir := filepath.Join(s.Dir, c.Key())
 	if exists(dir) {
@@ -41,7 +41,7 @@ func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	return dir, s.buildComponent(ctx, c, dir)
 }
 
-// buildComponent builds the component in a temporary directory and renames it to dir, so that dir is always complete.
+// buildComponent builds the component in a temporary directory and renames it, so that dir is always complete.
 func (s Store) buildComponent(ctx context.Context, c Component, dir string) error {
 	start := time.Now()
 	fmt.Fprintf(s.Log, "building %s %s\n", c.Name, c.Version)
