@@ -37,7 +37,7 @@ type Load struct {
 	Rate    float64
 }
 
-// String returns the load as text for the table.
+// String describes the load for the table of results, such as "8 callers".
 func (l Load) String() string {
 	switch {
 	case l.Rate > 0:
@@ -63,7 +63,7 @@ type Plan struct {
 	Settle time.Duration
 	// MaxInFlight limits concurrent evaluations in an open loop. Waiting for this limit counts as latency.
 	MaxInFlight int
-	// Seed is the seed of all random choices: the order of turns, arrivals in open loops, and bootstrap resamples.
+	// Seed initializes all random choices: the order of turns, arrivals in open loops, and bootstrap resamples.
 	Seed uint64
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Machine describes the machine where a measurement was made.
+// Machine describes the machine on which a measurement ran.
 type Machine struct {
 	System     string `json:"system"`
 	Processors int    `json:"processors"`

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutate tests the tests of this repository's core packages. It makes small changes (mutations) to the
-// packages, one after another, and runs the tests after each, to find changes that no test notices.
+// Command mutate checks that the tests of the core packages are thorough. It makes small changes (mutations) to the
+// packages, one after another, and runs the tests after each.
 //
 // Tests must notice all mutations in mutations.go. Then the tool gremlins generates mutations. The command prints
-// mutations that no test notices, but does not fail: a developer must judge whether they make a difference.
+// mutations that no test notices, but does not fail, because some make no difference. A developer must judge them.
 package main
 
 import (

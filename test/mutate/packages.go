@@ -10,7 +10,7 @@ import (
 // target is a package to mutate. Its tests must fail after each mutation.
 type target struct {
 	module, dir string // path of the module in the repository, path of the package in the module
-	// kills is true if the package sends signals to processes, so that its mutations need a sandbox.
+	// kills is true if the package sends signals to processes. Its mutations are then tested only in a sandbox.
 	kills bool
 }
 

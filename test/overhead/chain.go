@@ -15,7 +15,7 @@ type chain struct {
 	servers []*server
 }
 
-// stop stops the servers in the reverse order of their start.
+// stop stops all servers, in the reverse order of their start.
 func (c *chain) stop() {
 	for i := range c.servers {
 		c.servers[len(c.servers)-1-i].stop()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// clockTick is the unit of processor times in /proc. It has this value on all Linux systems (USER_HZ is 100).
+// clockTick is the unit of processor times in /proc. All Linux systems use it (USER_HZ is 100).
 const clockTick = 10 * time.Millisecond
 
 // processorTime returns the processor time of this program and of a server, including their exited children. On a

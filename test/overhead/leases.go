@@ -21,7 +21,7 @@ import (
 )
 
 // lender is a minimal pod-manager without Kubernetes. It uses the same server, access control and streams as the
-// pod-manager, but grants leases only for a single pod, a wrapper-server on this machine.
+// pod-manager. It grants leases only for a single pod, a wrapper-server on this machine.
 type lender struct {
 	lease.Manager
 

@@ -98,7 +98,7 @@ func (s *server) stop() {
 	_ = s.cmd.Wait()
 }
 
-// freePort returns a port of the loopback address that is currently unused.
+// freePort returns an unused port of the loopback address.
 func freePort(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -65,8 +65,8 @@ func findProblems(present map[part]counts) []string {
 
 var generated = regexp.MustCompile(`_test\.go$|^libs/gen/|(^|/)testdata/`)
 
-// measureForms counts the discouraged forms in the repository and in its last 200 commits. It reads all Go and
-// Markdown files, except for tests and generated code.
+// measureForms counts the discouraged forms in all Go and Markdown files, except for tests and generated code, and
+// in the last 200 commits.
 func measureForms(root string) (map[part]counts, error) {
 	modules, err := gitLines(root, "ls-files", "go.mod", "*/go.mod")
 	if err != nil {

@@ -53,7 +53,7 @@ func printSpans(data *tracev1.TracesData) {
 	}
 }
 
-// textAttribute returns the value of a string attribute. It is empty if the attribute does not exist.
+// textAttribute returns the value of a string attribute, or an empty text if the attribute does not exist.
 func textAttribute(attributes []*commonv1.KeyValue, key string) string {
 	for _, attribute := range attributes {
 		if attribute.GetKey() == key {

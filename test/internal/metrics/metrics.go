@@ -24,7 +24,7 @@ type Metric struct {
 	Name string
 	// Package is the directory of the package that creates the metric, relative to the repository's root.
 	Package string
-	// Type is Counter, UpDownCounter, Histogram or Gauge.
+	// Type is the kind of instrument: Counter, UpDownCounter, Histogram or Gauge.
 	Type string
 	// Programs are the names of the programs that report the metric.
 	Programs string

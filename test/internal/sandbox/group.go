@@ -109,7 +109,7 @@ func (g *Group) readValue(file, name string) int64 {
 	return 0
 }
 
-// Remove kills the processes in the group and removes the group.
+// Remove kills the group's processes and removes the group.
 func (g *Group) Remove() error {
 	err := removeGroup(g.dir)
 	if g.cpu != "" {

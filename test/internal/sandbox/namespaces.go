@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine by PID,
-// network and mount namespaces, which disappear with their first process. Programs under attack have a memory
-// limit.
+// Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine, in PID,
+// network and mount namespaces. These disappear when their first process exits. Attacked programs have a memory limit.
 package sandbox
 
 import (

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Setting is a setting of a program, read from a field of a configuration struct.
+// Setting is a setting of a program, from a field of its configuration struct.
 type Setting struct {
 	field string
 	// Variable is the name of the environment variable.

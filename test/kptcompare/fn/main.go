@@ -192,7 +192,7 @@ func dropItem(l *list) error {
 	return nil
 }
 
-// generateItem adds a resource. Its path and index annotations come from the function configuration, if set there.
+// generateItem adds a resource. The function configuration may contain its path and index annotations.
 func generateItem(l *list) error {
 	name := l.value("name")
 	if name == "" {

@@ -11,8 +11,8 @@ import (
 )
 
 // eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not the
-// server. The option -short omits this attack, because all processes in a control group wait while the kernel
-// reclaims its memory, and well-behaved callers may wait too long.
+// server. The option -short omits this attack. While the kernel reclaims memory, all processes in the control group
+// wait, so that well-behaved callers may wait too long.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -26,7 +26,7 @@ import (
 const Role = "callers"
 
 // The load of the well-behaved callers. Each has its own connection and calls at fixed times, even if earlier calls
-// are unanswered, so that slow answers do not reduce the number of calls.
+// are unanswered. Otherwise, slow answers would reduce the number of calls.
 const (
 	callers     = 4
 	interval    = 100 * time.Millisecond // pause between two calls of a caller

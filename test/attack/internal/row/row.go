@@ -46,8 +46,8 @@ const attackLimit = 2 * time.Minute
 const tries = 3
 
 // Run attacks a program and returns the result. The error is nil even if the program does not withstand the attack.
-// If only latency exceeded its limit, Run repeats the attack with more calls, because a single slow call determines
-// the 99th percentile of fewer than 100 calls.
+// If only latency exceeded its limit, Run repeats the attack with more calls. In brief attacks with fewer than 100
+// calls, a single slow call determines the 99th percentile.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {

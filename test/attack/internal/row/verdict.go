@@ -20,7 +20,7 @@ const (
 	// lower baseline would measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
 	// kept is the additional memory in bytes that a program may use after an attack. Ten such attacks would reach its
-	// memory limit. Some megabytes, a tenth of the earlier usage, would be too strict, because garbage collection and
+	// memory limit. Some megabytes, a tenth of the earlier usage, would be too strict. Garbage collection and
 	// processes started in advance change the usage by more.
 	kept = system.Limit / 10
 	// settle is the time in which the program must free its memory after an attack.

@@ -10,7 +10,7 @@ import (
 //go:embed coredns.go.txt
 var coreDNSSource string
 
-// CoreDNS returns the cluster's name server.
+// CoreDNS returns the component with CoreDNS, the cluster's name server.
 func CoreDNS() Component {
 	const version = "v1.14.1"
 	return newComponent("coredns", version, generatedModule{

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// Store is the cache of built components in the directory Dir.
+// Store is a cache of built components, in the directory Dir.
 type Store struct {
 	Dir string
 	// Log receives the name and build time of each component that is built.

@@ -23,8 +23,8 @@ func groupLines(groups map[string][]int) []byte {
 	return out.Bytes()
 }
 
-// processLines returns a line for each process, with its IDs on the machine and in the cluster, name, state, kernel
-// function in which it waits, and command line.
+// processLines describes each process on a line. It contains the IDs on the machine and in the cluster, the name,
+// the state, the kernel function in which the process waits, and the command line.
 func processLines(pids []int) []byte {
 	var out bytes.Buffer
 	for _, pid := range pids {

@@ -10,7 +10,7 @@ import (
 	"regexp"
 )
 
-// Addresses inside a cluster's network namespace.
+// Addresses in a cluster. They are the same in all clusters.
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
@@ -31,7 +31,7 @@ const (
 // ContainerdSocket is the path of containerd's socket in a cluster's mount namespace.
 const ContainerdSocket = "/run/containerd/containerd.sock"
 
-// root is the parent directory of all clusters' directories.
+// root is the directory that contains the directories of all clusters.
 const root = "/var/lib/function-runner/clusters"
 
 // validName matches cluster names that suit files, control groups and hosts. Unix socket paths limit the length.
@@ -51,10 +51,10 @@ func New(name string) (Layout, error) {
 	return Layout{Name: name}, nil
 }
 
-// Root returns the parent directory of all clusters' directories.
+// Root returns the directory that contains the directories of all clusters.
 func Root() string { return root }
 
-// Dir returns the cluster's directory, which contains all its files.
+// Dir returns the directory with all files of the cluster.
 func (l Layout) Dir() string { return filepath.Join(root, l.Name) }
 
 // Path returns a path below the cluster's directory.
@@ -65,7 +65,7 @@ func (l Layout) Path(elements ...string) string {
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (l Layout) Kubeconfig() string { return l.Path("kubeconfig") }
 
-// Logs returns the directory of the components' logs.
+// Logs returns the directory with the logs of the cluster's components.
 func (l Layout) Logs() string { return l.Path("logs") }
 
 // LogFile returns the path of a component's log.

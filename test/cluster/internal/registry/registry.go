@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry connects to the registries of a cluster.
+// Package registry connects to the image registries of a cluster.
 package registry
 
 import (

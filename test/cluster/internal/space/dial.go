@@ -24,7 +24,7 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, fmt.Errorf("find the cluster's network: %w", err)
 	}
 	defer theirs.Close()
-	// A socket belongs to the network namespace of the thread that creates it.
+	// Stay on this thread, because sockets belong to the network namespace of the thread that creates them.
 	runtime.LockOSThread()
 	ours, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {

@@ -60,7 +60,7 @@ func parentOf(pid string) int {
 	return number
 }
 
-// CountProcesses returns the number of processes in a pod that run a program.
+// CountProcesses counts the processes in a pod that run a program.
 func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
 	t.Helper()
 	n := 0
