@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
 }
 
-// attackPrograms runs the selected attacks and prints the results. The exit code is 1 if an attack succeeded.
+// attackPrograms runs the selected attacks and prints the results. The exit code is 1 if an attack succeeds.
 func attackPrograms(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
 		if limited, err = canLimit(o.owner); err != nil {

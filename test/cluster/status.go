@@ -73,7 +73,7 @@ func (o *options) status() (status, error) {
 	return now, nil
 }
 
-// The states of a cluster.
+// States of a cluster.
 const (
 	starting = "starting"
 	ready    = "ready"

@@ -124,7 +124,7 @@ func removeGroup(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		for _, field := range strings.Fields(string(content)) {
-			// Skip ID 0, which stands for a process of another PID namespace: kill(0) would kill this process's own group.
+			// Kill only IDs above 0. 0 is a process of another PID namespace, and kill(0) would kill our own process group.
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine, in PID,
-// network and mount namespaces. These disappear when their first process exits. Attacked programs have a memory limit.
+// network and mount namespaces. These disappear with their first process. Attacked programs have a memory limit.
 package sandbox
 
 import (

@@ -31,7 +31,7 @@ func listHierarchies() ([]string, error) {
 	}
 	var roots []string
 	for _, entry := range entries {
-		// Skip symbolic links: for example, cpu is an alias of cpu,cpuacct.
+		// The entry is not a symbolic link. Links are aliases, such as cpu for cpu,cpuacct.
 		if entry.IsDir() {
 			roots = append(roots, filepath.Join(mountPoint, entry.Name()))
 		}

@@ -52,7 +52,7 @@ func listProcesses(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int
 	for _, line := range strings.Fields(string(content)) {
-		// ID 0 stands for a process of another PID namespace. Skip it, because it identifies no process here.
+		// List only IDs above 0, because 0 stands for any process of another PID namespace.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}

@@ -23,7 +23,7 @@ type Status struct {
 	// PID is the process ID in the cluster's PID namespace, or 0 if the program does not run.
 	PID      int `json:"pid,omitempty"`
 	Restarts int `json:"restarts"`
-	// LastExit describes the last exit of the program.
+	// LastExit describes the program's last exit, such as "exit status 3".
 	LastExit string `json:"lastExit,omitempty"`
 }
 

@@ -39,7 +39,7 @@ func Remove(ctx context.Context, l layout.Layout) error {
 	return nil
 }
 
-// removeParents removes the parent directories of all clusters if they are empty.
+// removeParents removes the parents of the cluster's directory if they are empty.
 func removeParents() {
 	for _, dir := range []string{layout.Root(), filepath.Dir(layout.Root())} {
 		_ = os.Remove(dir) // fails if not empty
