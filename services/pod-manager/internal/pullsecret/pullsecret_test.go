@@ -5,6 +5,7 @@ package pullsecret_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -269,9 +270,13 @@ func TestReplicasDoNotFight(t *testing.T) {
 	}
 }
 
+// TestOthersAreFaster has others write the Secret between this replica's reads and writes. Nobody waits for that.
 func TestOthersAreFaster(t *testing.T) {
 	resource := corev1.Resource("secrets")
-	refusals := []error{apierrors.NewAlreadyExists(resource, name), apierrors.NewAlreadyExists(resource, name)}
+	refusals := []error{
+		apierrors.NewAlreadyExists(resource, name), apierrors.NewConflict(resource, name, errors.New("written")),
+		apierrors.NewNotFound(resource, name),
+	}
 	w := start(t, login("s3cret"), time.Hour, func(verb string) error {
 		if verb == "get" || len(refusals) == 0 {
 			return nil
@@ -280,8 +285,8 @@ func TestOthersAreFaster(t *testing.T) {
 		refusals = refusals[1:]
 		return err
 	})
-	holds(t, <-w.writes, "s3cret")
 	if err := w.answer(); err != nil {
 		t.Error(err)
 	}
+	holds(t, <-w.writes, "s3cret")
 }
