@@ -228,7 +228,7 @@ func (h *Handler) resolveImage(
 
 // reportEvaluation records a finished evaluation in metrics, trace, log and history.
 func (h *Handler) reportEvaluation(ctx context.Context, s sample) {
-	h.metrics.phases.Took(ctx, "resolve", s.measured.Resolved())
+	s.measured.Took(ctx, "resolve", s.measured.Resolved())
 	label := h.metrics.countEvaluation(ctx, s)
 	s.party = partyOf(s.err, label)
 	s.describeSpan(trace.SpanFromContext(ctx))

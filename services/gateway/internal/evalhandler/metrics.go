@@ -26,7 +26,6 @@ import (
 type metrics struct {
 	evaluations   metric.Int64Counter
 	duration      metric.Float64Histogram
-	phases        *evalmetrics.Phases
 	rejections    metric.Int64Counter
 	requestBytes  metric.Int64Histogram
 	responseBytes metric.Int64Histogram
@@ -57,7 +56,6 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) *metric
 			metric.WithDescription("Size of resource lists received."))),
 		responseBytes: telemetry.Must(meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes,
 			metric.WithDescription("Size of resource lists returned."))),
-		phases: evalmetrics.NewPhases(provider),
 		active: evalmetrics.NewActive(provider),
 	}
 }

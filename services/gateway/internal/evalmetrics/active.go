@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package evalmetrics records the progress of evaluations, and contains the metrics that all evaluators share.
 package evalmetrics
 
 import (
@@ -16,28 +17,43 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Active counts the running evaluations in each phase, and stores the reasons of current waits. [Phases], in
-// contrast, records the duration of a phase only when the phase ends.
+// Seconds are the histogram buckets for durations, in seconds.
+var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
+
+// Active counts the running evaluations in each phase, measures the durations of phases, and stores the reasons of
+// current waits.
 type Active struct {
-	phases map[string]*atomic.Int64
+	phases  map[string]*running // by name
+	seconds metric.Float64Histogram
 
 	mu      sync.Mutex
 	waiting map[*Evaluation]wait
 }
 
-// NewActive returns an Active without evaluations. It registers the gauge of running evaluations in provider.
+// running counts the evaluations in a phase.
+type running struct {
+	count atomic.Int64
+	label metric.MeasurementOption // of the phase, in metrics
+}
+
+// NewActive returns an Active without evaluations. It registers the metrics of phases in provider.
 func NewActive(provider metric.MeterProvider) *Active {
-	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names)), waiting: make(map[*Evaluation]wait)}
-	labels := make(map[string]metric.MeasurementOption, len(phase.Names))
-	for _, name := range phase.Names {
-		a.phases[name] = new(atomic.Int64)
-		labels[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
+	meter := provider.Meter("gateway")
+	a := &Active{
+		phases: make(map[string]*running, len(phase.Names)), waiting: make(map[*Evaluation]wait),
+		seconds: telemetry.Must(meter.Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
+			metric.WithDescription(
+				"Duration of a phase of an evaluation: resolve, queue, create, schedule, pull, start, connect or run. "+
+					"Labels: phase."))),
 	}
-	telemetry.Must(provider.Meter("gateway").Int64ObservableGauge("fn.evaluations.active",
+	for _, name := range phase.Names {
+		a.phases[name] = &running{label: metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))}
+	}
+	telemetry.Must(meter.Int64ObservableGauge("fn.evaluations.active",
 		metric.WithDescription("Running evaluations by their current phase. Labels: phase."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			for name, count := range a.phases {
-				o.Observe(count.Load(), labels[name])
+			for _, p := range a.phases {
+				o.Observe(p.count.Load(), p.label)
 			}
 			return nil
 		})))
@@ -52,8 +68,8 @@ func (a *Active) Begin(image string) *Evaluation {
 // Counts returns the number of running evaluations in each phase. It omits phases without evaluations.
 func (a *Active) Counts() map[string]int32 {
 	counts := map[string]int32{}
-	for name, count := range a.phases {
-		if n := count.Load(); n > 0 {
+	for name, p := range a.phases {
+		if n := p.count.Load(); n > 0 {
 			counts[name] = int32(min(n, math.MaxInt32)) //nolint:gosec // bounded here
 		}
 	}
@@ -65,11 +81,11 @@ func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return
 	}
-	if count, ok := a.phases[e.phase]; ok {
-		count.Add(-1)
+	if p, ok := a.phases[e.phase]; ok {
+		p.count.Add(-1)
 	}
-	if count, ok := a.phases[to]; ok {
-		count.Add(1)
+	if p, ok := a.phases[to]; ok {
+		p.count.Add(1)
 	}
 	a.recordWait(e, to, "")
 }

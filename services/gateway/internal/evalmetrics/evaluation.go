@@ -2,7 +2,10 @@
 
 package evalmetrics
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Evaluation records the progress of an evaluation, for metrics, trace, log and history. The request handler creates
 // it, and evaluators add to it. It is not safe for concurrent use. A nil *Evaluation records nothing.
@@ -97,6 +100,16 @@ func (e *Evaluation) WaitsNow(reason string) {
 
 // End ends the evaluation.
 func (e *Evaluation) End() { e.Enter("") }
+
+// Took records d in the metric of the given phase's durations. Names that are not in phase.Names are ignored.
+func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
+	if e == nil || e.active == nil {
+		return
+	}
+	if p, ok := e.active.phases[name]; ok {
+		e.active.seconds.Record(ctx, d.Seconds(), p.label)
+	}
+}
 
 // Resolving adds d to the time that was spent on resolving the image. The time consists of several parts, because
 // the gateway resolves the name, and the pod-manager resolves the digest for each lease.

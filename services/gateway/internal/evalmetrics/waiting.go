@@ -26,8 +26,8 @@ type Waiting struct {
 	Count int
 }
 
-// running is the name of the phase in which the function runs. An evaluation in this phase does not wait.
-const running = "run"
+// runPhase is the name of the phase in which the function runs. An evaluation in this phase does not wait.
+const runPhase = "run"
 
 // recordWait records the reason of an evaluation's wait. If the function runs, or if phase is empty because the
 // evaluation has ended, recordWait removes the evaluation from the waiting evaluations.
@@ -37,7 +37,7 @@ func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if phase == "" || phase == running {
+	if phase == "" || phase == runPhase {
 		delete(a.waiting, e)
 		return
 	}

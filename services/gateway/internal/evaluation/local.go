@@ -11,7 +11,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
 // Local runs functions as processes of this machine, with or without sandboxes. It limits the number of concurrent
@@ -20,8 +19,6 @@ type Local struct {
 	*function.Service
 	// Gate has the slots.
 	Gate *admission.Gate
-	// Phases records the durations of phases.
-	Phases *evalmetrics.Phases
 }
 
 // NewLocal returns a Local. queue is the maximum number of evaluations that wait for a free process slot. Callers
@@ -32,7 +29,7 @@ func NewLocal(cfg function.ServiceConfig, queue int) (*Local, error) {
 		return nil, err
 	}
 	gate := admission.New(admission.ForEvaluations(cfg.Slots(), queue))
-	return &Local{Service: service, Gate: gate, Phases: evalmetrics.NewPhases(cfg.Telemetry.Meters)}, nil
+	return &Local{Service: service, Gate: gate}, nil
 }
 
 // Evaluate runs the command of a request's function as soon as a slot is free. own is the function's own time
@@ -58,7 +55,7 @@ func (l *Local) Evaluate(
 	result, err := l.Run(ctx, function.Evaluation{
 		Image: req.Given, Command: command, ResourceList: req.ResourceList, Limit: limit,
 	})
-	l.Phases.Took(ctx, "run", time.Since(start))
+	req.Measured.Took(ctx, "run", time.Since(start))
 	return Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, err
 }
 
@@ -69,7 +66,7 @@ func (l *Local) acquireSlot(ctx context.Context, req Request, function string) (
 	start := time.Now()
 	release, err = l.Gate.Acquire(limited, admission.Claim{Function: function, Caller: req.Caller})
 	waited := time.Since(start)
-	l.Phases.Took(ctx, "queue", waited)
+	req.Measured.Took(ctx, "queue", waited)
 	return release, explainNoSlot(err, req.Given, waited)
 }
 

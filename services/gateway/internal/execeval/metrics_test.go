@@ -13,13 +13,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
 )
 
 // newEvaluator returns an evaluator that runs one function at a time: echo or hang, from
 // the directory that it returns. The function scrape returns its metrics.
-func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func() string) {
+func newEvaluator(
+	t *testing.T,
+) (e *execeval.Evaluator, active *evalmetrics.Active, dir string, scrape func() string) {
 	t.Helper()
 	tel, scrape := scrapetest.New(t)
 	dir = t.TempDir()
@@ -40,7 +43,7 @@ func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, dir, scrape
+	return e, evalmetrics.NewActive(tel.Meters), dir, scrape
 }
 
 // wantMetrics fails the test unless all lines are among the metrics, once they are.
@@ -55,11 +58,11 @@ func wantMetrics(t *testing.T, scrape func() string, lines ...string) {
 }
 
 func TestMetrics(t *testing.T) {
-	e, dir, scrape := newEvaluator(t)
+	e, active, dir, scrape := newEvaluator(t)
 	evaluate := func(ctx context.Context, function string) error {
 		_, err := e.Evaluate(ctx, evaluation.Request{
 			Given: function, Image: imagename.Name{Repository: "example.com/" + function, Tag: "v1"},
-			ResourceList: []byte("kind: ResourceList\n"),
+			ResourceList: []byte("kind: ResourceList\n"), Measured: active.Begin(function),
 		})
 		return err
 	}

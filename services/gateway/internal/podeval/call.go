@@ -84,7 +84,7 @@ func (e *Evaluator) callOn(
 	start, image := time.Now(), req.Given
 	if !conn.Connected() {
 		req.Measured.Enter("connect")
-		if err := e.connectPod(ctx, conn, granted, again); err != nil {
+		if err := e.connectPod(ctx, conn, req, granted, again); err != nil {
 			return nil, notCalled(ctx, image, granted.GetPod(), time.Since(start), err)
 		}
 	}
@@ -92,7 +92,7 @@ func (e *Evaluator) callOn(
 	called := time.Now()
 	resp, err := conn.EvaluateFunction(ctx, msg, callOptions(granted)...)
 	took := time.Since(called)
-	e.metrics.phases.Took(ctx, "run", took)
+	req.Measured.Took(ctx, "run", took)
 	return resp, convertError(ctx, image, granted.GetPod(), took, err)
 }
 
@@ -107,7 +107,9 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 
 // connectPod waits until conn is connected, but no longer than the pod's connect timeout. After a failed DNS
 // lookup, the longer timeout of a new pod applies, because the lookup's error does not mean that the pod is gone.
-func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
+func (e *Evaluator) connectPod(
+	ctx context.Context, conn *podconn.Conn, req evaluation.Request, granted *lease.Granted, again bool,
+) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))
 	if err != nil && nameUnknown(err) {
@@ -116,7 +118,7 @@ func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted 
 	if err != nil {
 		return fmt.Errorf("no connection within %v: %w", time.Since(start).Round(time.Millisecond), err)
 	}
-	e.metrics.countConnect(ctx, granted, time.Since(start))
+	countConnect(ctx, req, granted, time.Since(start))
 	return nil
 }
 

@@ -16,15 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// metrics are the pod evaluator's metrics of cold starts, retries and phases.
+// metrics are the pod evaluator's metrics of cold starts and retries.
 type metrics struct {
 	coldStarts metric.Int64Counter
 	retries    metric.Int64Counter
-	phases     *evalmetrics.Phases
 	images     imagename.Labels
 }
 
@@ -35,7 +33,6 @@ func newMetrics(provider metric.MeterProvider) *metrics {
 			metric.WithDescription("Leases that waited for a new pod, or whose image was not found. Labels: image, outcome."))),
 		retries: telemetry.Must(meter.Int64Counter("fn.retries",
 			metric.WithDescription("Evaluations that were tried again on another pod."))),
-		phases: evalmetrics.NewPhases(provider),
 	}
 }
 
@@ -57,11 +54,11 @@ func (m *metrics) countLease(
 		case podmanagerv1.Phase_PHASE_QUEUED:
 			queued += took
 		default:
-			m.phases.Took(ctx, phase.Name(p.GetPhase()), took)
+			req.Measured.Took(ctx, phase.Name(p.GetPhase()), took)
 		}
 	}
 	if queued > 0 {
-		m.phases.Took(ctx, queue, queued)
+		req.Measured.Took(ctx, queue, queued)
 	}
 }
 
@@ -76,10 +73,10 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 		case step == podmanagerv1.Phase_PHASE_RESOLVING:
 			req.Measured.Resolving(took)
 		default:
-			m.phases.Took(ctx, name, took)
+			req.Measured.Took(ctx, name, took)
 		}
 	}
-	m.phases.Took(ctx, queue, queued)
+	req.Measured.Took(ctx, queue, queued)
 	if coldStartFailed(p.last.GetPhase(), err) {
 		m.coldStart(ctx, m.images.Label(req.Image), fault.Of(err).String())
 	}
@@ -97,11 +94,11 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 }
 
 // countConnect records the time of connecting to a pod. It adds the pod-manager's part to the gateway's part took.
-func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
+func countConnect(ctx context.Context, req evaluation.Request, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {
 			took += p.GetDuration().AsDuration()
 		}
 	}
-	m.phases.Took(ctx, "connect", took)
+	req.Measured.Took(ctx, "connect", took)
 }

@@ -52,13 +52,13 @@ type command struct {
 // commandFor returns the command that starts the function of r. It calls start only if no such command is stored,
 // because creating a command takes longer than some functions: a command of crun or runc contains 40 KB of JSON.
 // Stored commands stay valid, because the files of an image do not change.
-func (h *imageRef) commandFor(
+func (i *openImage) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {
-	if made, ok := h.storedCommand(r); ok {
+	if made, ok := i.storedCommand(r); ok {
 		return made, nil
 	}
-	fn, err := r.sandboxFunction(h.root)
+	fn, err := r.sandboxFunction(i.root)
 	if err != nil {
 		return fnproc.Command{}, err
 	}
@@ -66,21 +66,21 @@ func (h *imageRef) commandFor(
 	if err != nil {
 		return fnproc.Command{}, err
 	}
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
-	if len(h.commands) == maxCommands {
-		h.commands = slices.Delete(h.commands, 0, 1) // oldest command
+	i.keeper.mu.Lock()
+	defer i.keeper.mu.Unlock()
+	if len(i.commands) == maxCommands {
+		i.commands = slices.Delete(i.commands, 0, 1) // oldest command
 	}
-	h.commands = append(h.commands, command{r, made})
+	i.commands = append(i.commands, command{r, made})
 	return made, nil
 }
 
-func (h *imageRef) storedCommand(r run) (fnproc.Command, bool) {
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
-	i := slices.IndexFunc(h.commands, func(c command) bool { return c.startsLike(r) })
-	if i < 0 {
+func (i *openImage) storedCommand(r run) (fnproc.Command, bool) {
+	i.keeper.mu.Lock()
+	defer i.keeper.mu.Unlock()
+	at := slices.IndexFunc(i.commands, func(c command) bool { return c.startsLike(r) })
+	if at < 0 {
 		return fnproc.Command{}, false
 	}
-	return h.commands[i].Command, true
+	return i.commands[at].Command, true
 }

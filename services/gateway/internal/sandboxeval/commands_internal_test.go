@@ -23,7 +23,7 @@ func (s *starts) start(fn sandbox.Function) (fnproc.Command, *fnproc.StartError)
 }
 
 // heldImage returns an image with a program.
-func heldImage(t testing.TB) *imageRef {
+func heldImage(t testing.TB) *openImage {
 	t.Helper()
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "fn"), []byte("#!/bin/sh\n"), 0o755); err != nil {

@@ -22,7 +22,10 @@ type keeper struct {
 	images map[string]*openImage // by digest
 }
 
+// openImage is an image whose files stay available while it has users, and for the time keepFor afterwards. The
+// keeper's mu guards all fields but root.
 type openImage struct {
+	keeper  *keeper
 	root    string
 	release func()
 	users   int
@@ -31,15 +34,9 @@ type openImage struct {
 	commands []command
 }
 
-// imageRef is a reference to an image. The image's files stay available until releaseImage is called.
-type imageRef struct {
-	*openImage
-	keeper *keeper
-}
-
-// openImage returns a reference to the image with the given digest. It calls open, which may pull the image, only
-// if no earlier evaluation has opened the image.
-func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*imageRef, error) {
+// openImage returns the image with the given digest, for a user that must call releaseImage. It calls open, which may
+// pull the image, only if no earlier evaluation has opened the image.
+func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*openImage, error) {
 	if image := k.holdImage(digest); image != nil {
 		return image, nil
 	}
@@ -53,15 +50,15 @@ func (k *keeper) openImage(digest string, open func() (root string, release func
 	if ok {
 		release() // a concurrent evaluation opened the same image
 	} else {
-		image = &openImage{root: root, release: release}
+		image = &openImage{keeper: k, root: root, release: release}
 		k.images[digest] = image
 	}
 	image.users++
-	return &imageRef{openImage: image, keeper: k}, nil
+	return image, nil
 }
 
-// holdImage returns a reference to the image with the given digest. It returns nil if the image is not open.
-func (k *keeper) holdImage(digest string) *imageRef {
+// holdImage returns the image with the given digest. It returns nil if the image is not open.
+func (k *keeper) holdImage(digest string) *openImage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	image, ok := k.images[digest]
@@ -69,14 +66,14 @@ func (k *keeper) holdImage(digest string) *imageRef {
 		return nil
 	}
 	image.users++
-	return &imageRef{openImage: image, keeper: k}
+	return image
 }
 
-func (h *imageRef) releaseImage() {
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
-	h.users--
-	h.used = time.Now()
+func (i *openImage) releaseImage() {
+	i.keeper.mu.Lock()
+	defer i.keeper.mu.Unlock()
+	i.users--
+	i.used = time.Now()
 }
 
 // run closes images that were unused for the time keepFor, so that the image store may delete their files. When ctx

@@ -30,7 +30,7 @@ func TestImagesStayOpenForSpareProcesses(t *testing.T) {
 			defer close(done)
 			k.run(ctx)
 		}()
-		use := func() *imageRef {
+		use := func() *openImage {
 			image, err := k.openImage("sha256:a", open)
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestImageThatCannotBeOpened(t *testing.T) {
 func TestIdleImagesAreClosedWhenTheStoreIsFull(t *testing.T) {
 	var events []string
 	k := keeper{images: map[string]*openImage{}}
-	use := func(digest string) *imageRef {
+	use := func(digest string) *openImage {
 		image, err := k.openImage(digest, func() (string, func(), error) {
 			return "/root", func() { events = append(events, "closed "+digest) }, nil
 		})

@@ -93,11 +93,11 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, nil
 }
 
-// openImage resolves the image of a request to its digest, and pulls it if necessary. It returns a reference to the
-// image's files, and the image-resolver's answer with the command and the environment.
+// openImage resolves the image of a request to its digest, and pulls it if necessary. It returns the
+// open image, and the image-resolver's answer with the command and the environment.
 func (e *Evaluator) openImage(
 	ctx context.Context, req evaluation.Request,
-) (*imageRef, *imageresolverv1.ResolveImageResponse, error) {
+) (*openImage, *imageresolverv1.ResolveImageResponse, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
 	start, doing := time.Now(), "looking up the image"
@@ -117,7 +117,7 @@ func (e *Evaluator) openImage(
 			req.Measured.Waits(phase)
 		})
 	})
-	e.local.Phases.Took(ctx, "pull", time.Since(pulling))
+	req.Measured.Took(ctx, "pull", time.Since(pulling))
 	if err != nil {
 		return nil, nil, notOpened(ctx, req.Given, start, doing, err)
 	}

@@ -74,7 +74,7 @@ func TestCallersSeeWhatAPullDoes(t *testing.T) {
 	images := pulled{func() { waiting = active.Waiting(9) }}
 	e := &Evaluator{
 		cfg: Config{Resolver: images, Images: images}, kept: keeper{images: map[string]*openImage{}},
-		local: &evaluation.Local{Phases: new(evalmetrics.Phases)},
+		local: new(evaluation.Local),
 	}
 	measured := active.Begin("fn:v1")
 	image, _, err := e.openImage(t.Context(), evaluation.Request{Given: "fn:v1", Measured: measured})

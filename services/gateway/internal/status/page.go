@@ -14,6 +14,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 )
 
 //go:embed assets
@@ -67,11 +68,16 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 			http.ServeFileFS(w, r, assets, "assets/"+name)
 		})
 	}
-	guarded := checkHost(names, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
-		guarded.ServeHTTP(w, r)
+		// Otherwise other websites could read the page through DNS rebinding.
+		if !rpcserve.Hosts(names).Permit(r.Host) {
+			http.Error(w, "this host name is not permitted: use an IP address or localhost, or list the name in the "+
+				"gateway's setting FNR_STATUS_HOSTS", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
 	})
 }
