@@ -84,6 +84,16 @@ func TestReports(t *testing.T) {
 				createfailed g-1 full exceeded quota => tell 2 queued no. 1: ` + noRoom + `
 			`,
 		},
+		{
+			name: "an outage", reason: "during the next attempt too, the reason is the last one's", reports: true,
+			config: func(p *player) { p.config.InProcess = true },
+			dialogue: `
+				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
+				createfailed f-1 held no answer => tell 1 queued no. 1: no answer
+				wait 1s => create f-1; tell 1 creating no. 1: no answer
+				createfailed f-1 held no answer => tell 1 queued no. 1: no answer
+			`,
+		},
 	})
 }
 
