@@ -97,33 +97,27 @@ func (g Gateway) server(services ...Service) *httptest.Server {
 
 // Process returns a function that runs process on its input, within kyaml's framework for functions.
 func Process(process framework.ResourceListProcessorFunc) Function {
-	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
-		var out bytes.Buffer
-		err := framework.Execute(process, &kio.ByteReadWriter{
-			Reader: bytes.NewReader(req.GetResourceList()), Writer: &out, KeepReaderAnnotations: true,
-		})
-		if err != nil {
-			return nil, connect.NewError(connect.CodeInternal, err)
-		}
-		return &evaluator.EvaluateFunctionResponse{ResourceList: out.Bytes()}, nil
-	}
+	return processBy(func(list *kio.ByteReadWriter) error { return framework.Execute(process, list) })
 }
 
 // ProcessOld is Process for tests of functions with an old SDK. A resource has an old and a new annotation for its
 // file. kyaml's framework copies changes between the two annotations, but old SDKs do not.
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
+	return processBy(func(list *kio.ByteReadWriter) error {
+		items, err := list.Read()
+		if err != nil {
+			return err
+		}
+		resources := &framework.ResourceList{Items: items, FunctionConfig: list.FunctionConfig}
+		return errors.Join(process(resources), list.Write(resources.Items))
+	})
+}
+
+func processBy(process func(*kio.ByteReadWriter) error) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
-		source := &kio.ByteReadWriter{
-			Reader: bytes.NewReader(req.GetResourceList()), Writer: &out,
-			KeepReaderAnnotations: true,
-		}
-		items, err := source.Read()
-		if err != nil {
-			return nil, connect.NewError(connect.CodeInternal, err)
-		}
-		list := &framework.ResourceList{Items: items, FunctionConfig: source.FunctionConfig}
-		if err := errors.Join(process(list), source.Write(list.Items)); err != nil {
+		list := &kio.ByteReadWriter{Reader: bytes.NewReader(req.GetResourceList()), Writer: &out, KeepReaderAnnotations: true}
+		if err := process(list); err != nil {
 			return nil, connect.NewError(connect.CodeInternal, err)
 		}
 		return &evaluator.EvaluateFunctionResponse{ResourceList: out.Bytes()}, nil

@@ -74,34 +74,18 @@ func showImages(env command.Environment, all []runner.Image, inJSON bool) {
 	case len(all) == 0:
 		env.ErrPrinter().Line("no images")
 	default:
-		printTable(env.OutPrinter(), imageRows(all))
+		printTable(env.OutPrinter(), all)
 	}
 }
 
-// imageRows returns the header and a row for each image, starting with the most recently used image.
-func imageRows(all []runner.Image) [][4]string {
+// printTable prints images as a table, starting with the most recently used image.
+func printTable(out *ui.Printer, all []runner.Image) {
 	const digest = len("sha256:0123456789ab")
-	rows := [][4]string{{"DIGEST", "SIZE", "USED", "NAME"}}
+	out.Line("%-*s  %10s  %-9s  %s", digest, "DIGEST", "SIZE", "USED", "NAME")
 	for _, image := range slices.Backward(all) {
 		used := phase.Short(time.Since(image.Used)) + " ago"
-		rows = append(rows, [4]string{
-			image.Digest[:digest], megabytes(image.Bytes), used, strings.Join(image.Names, ", "),
-		})
-	}
-	return rows
-}
-
-// printTable prints rows in columns. The second column is aligned to the right.
-func printTable(out *ui.Printer, rows [][4]string) {
-	var widths [4]int
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
-		}
-	}
-	for _, row := range rows {
-		out.Line("%-*s  %*s  %-*s  %s",
-			widths[0], row[0], widths[1], row[1], widths[2], row[2], ui.OneLine(row[3]))
+		out.Line("%s  %10s  %-9s  %s", image.Digest[:digest], megabytes(image.Bytes), used,
+			ui.OneLine(strings.Join(image.Names, ", ")))
 	}
 }
 

@@ -50,24 +50,25 @@ type Pipeline struct {
 	Validators []Function `yaml:"validators"`
 }
 
-// Function is an entry of a pipeline, with an image or a program, its configuration and its selectors.
+// Function is an entry of a pipeline, with an image or a program, its configuration and its selectors. The fields are
+// in the order in which kpt writes them.
 type Function struct {
 	// Image is the function's container image, with or without registry and tag.
-	Image string `yaml:"image"`
-	// Tag, if set, replaces the tag in Image. It is an exact tag or a version constraint.
-	Tag string `yaml:"tag"`
+	Image string `yaml:"image,omitempty"`
 	// Exec is a program on the machine of the user, instead of an image.
-	Exec string `yaml:"exec"`
-	// Name distinguishes functions of the same image when kpt merges a new version of a package.
-	Name string `yaml:"name"`
+	Exec string `yaml:"exec,omitempty"`
 	// ConfigPath is the file of the function's configuration, relative to the package, with slashes.
-	ConfigPath string `yaml:"configPath"`
+	ConfigPath string `yaml:"configPath,omitempty"`
 	// ConfigMap contains the configuration as keys and values. A function uses either ConfigMap or ConfigPath.
-	ConfigMap map[string]string `yaml:"configMap"`
+	ConfigMap map[string]string `yaml:"configMap,omitempty"`
+	// Tag, if set, replaces the tag in Image. It is an exact tag or a version constraint.
+	Tag string `yaml:"tag,omitempty"`
+	// Name distinguishes functions of the same image when kpt merges a new version of a package.
+	Name string `yaml:"name,omitempty"`
 	// Selectors choose the function's input, the resources that match any selector. Without selectors, all match.
-	Selectors []Selector `yaml:"selectors"`
+	Selectors []Selector `yaml:"selectors,omitempty"`
 	// Exclude lists selectors of resources to remove from the input. A resource is removed if it matches any selector.
-	Exclude []Selector `yaml:"exclude"`
+	Exclude []Selector `yaml:"exclude,omitempty"`
 }
 
 // Title returns the function's image or program, as its name in messages.

@@ -17,17 +17,6 @@ const (
 	Validators = "validators"
 )
 
-// savedFunction is an entry of a Kptfile's pipeline, with the fields in the order in which kpt writes them.
-type savedFunction struct {
-	Image      string            `yaml:"image,omitempty"`
-	Exec       string            `yaml:"exec,omitempty"`
-	ConfigPath string            `yaml:"configPath,omitempty"`
-	ConfigMap  map[string]string `yaml:"configMap,omitempty"`
-	Tag        string            `yaml:"tag,omitempty"`
-	Selectors  []Selector        `yaml:"selectors,omitempty"`
-	Exclude    []Selector        `yaml:"exclude,omitempty"`
-}
-
 // Save adds a function to the list mutators or validators of a Kptfile. If the list already contains the same image
 // or program, Save replaces this entry and returns true.
 func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) {
@@ -89,10 +78,7 @@ func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, erro
 }
 
 func encode(f Function) (*yaml.Node, error) {
-	data, err := yaml.Marshal(savedFunction{
-		Image: f.Image, Exec: f.Exec, ConfigPath: f.ConfigPath, ConfigMap: f.ConfigMap, Tag: f.Tag,
-		Selectors: f.Selectors, Exclude: f.Exclude,
-	})
+	data, err := yaml.Marshal(f)
 	if err != nil {
 		return nil, err
 	}

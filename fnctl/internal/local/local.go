@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -79,47 +78,30 @@ func (e *Evaluator) execute(
 // runProgram runs a program and reads its output until the program and all of its child processes have closed it.
 // Otherwise, truncated output would count as complete. The program is stopped when ctx expires.
 func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	cmd.WaitDelay = waitForInput
+	if err := cmd.Start(); err != nil {
+		return err
+	}
 	var copying sync.WaitGroup
-	var ends []*os.File
-	defer func() {
-		for _, end := range ends {
-			_ = end.Close()
-		}
-		copying.Wait()
-	}()
-	pipe := func(to io.Writer) (*os.File, error) {
-		read, write, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		ends = append(ends, read)
-		copying.Go(func() { _, _ = io.Copy(to, read) }) // a full buffer cancels ctx
-		return write, nil
-	}
-	stdout, err := pipe(out)
-	if err != nil {
-		return err
-	}
-	stderr, err := pipe(log)
-	if err != nil {
-		return errors.Join(err, stdout.Close())
-	}
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = stdout, stderr, waitForInput
-	err = cmd.Start()
-	_ = stdout.Close()
-	_ = stderr.Close()
-	if err != nil {
-		return err
-	}
-	err = cmd.Wait()
-	ended := make(chan struct{})
-	go func() { copying.Wait(); close(ended) }()
+	copying.Go(func() { _, _ = io.Copy(out, stdout) }) // a full buffer cancels ctx
+	copying.Go(func() { _, _ = io.Copy(log, stderr) })
+	copied := make(chan struct{})
+	go func() { copying.Wait(); close(copied) }()
 	select {
-	case <-ended:
-		return err
+	case <-copied:
 	case <-ctx.Done():
-		return errors.Join(err, errors.New("a program that it started still holds its output"))
 	}
+	err = cmd.Wait() // closes the pipes, which child processes may still hold
+	<-copied
+	return cmp.Or(err, ctx.Err())
 }
 
 // programFailure returns a failed program's error in the form of a gateway's error, so that both look the same.
