@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
@@ -63,7 +65,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	if !ok {
 		cerr = connect.NewError(connect.CodeUnknown, err)
 	}
-	failure := failureOf(cerr)
+	failure := detailOf[*functionrunnerv1.FunctionFailure](cerr)
 	// Function runners that send no failure details report a failed function as an internal error.
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
 		return &FunctionError{
@@ -79,38 +81,30 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	return call
 }
 
-// failureOf returns the details of a failed function in a server's error, or nil if the error contains none.
-func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
+// detailOf returns the first detail of type T in a server's error, or nil if the error contains none.
+func detailOf[T proto.Message](cerr *connect.Error) (found T) {
 	for _, detail := range cerr.Details() {
-		msg, err := detail.Value()
-		if err != nil {
-			continue // unknown type of a newer version
-		}
-		if failure, ok := msg.(*functionrunnerv1.FunctionFailure); ok {
-			return failure
+		if message, err := detail.Value(); err == nil { // fails for types of newer versions
+			if found, ok := message.(T); ok {
+				return found
+			}
 		}
 	}
-	return nil
+	return found
 }
 
 // lasting reports whether a retry of the call would fail in the same way.
 func lasting(cerr *connect.Error) bool {
-	switch cerr.Code() {
-	case connect.CodeNotFound, connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
-		return connect.IsWireError(cerr)
-	default:
-		return false
-	}
+	codes := []connect.Code{connect.CodeNotFound, connect.CodeFailedPrecondition, connect.CodeInvalidArgument}
+	return slices.Contains(codes, cerr.Code()) && connect.IsWireError(cerr)
 }
 
 // systemFailed reports whether the gateway or a server behind it failed, so that its log contains the reason.
 func systemFailed(cerr *connect.Error) bool {
-	switch cerr.Code() {
-	case connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeAborted:
-		return connect.IsWireError(cerr)
-	default:
-		return false
+	codes := []connect.Code{
+		connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeAborted,
 	}
+	return slices.Contains(codes, cerr.Code()) && connect.IsWireError(cerr)
 }
 
 // explainText returns the reason and the remedy of a failed call, as texts for users.
@@ -153,12 +147,8 @@ func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Rep
 
 // retryHint returns the retry delay that the server sent, such as " (in 5s)", or an empty string.
 func retryHint(cerr *connect.Error) string {
-	for _, detail := range cerr.Details() {
-		if msg, err := detail.Value(); err == nil {
-			if info, ok := msg.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() > 0 {
-				return fmt.Sprintf(" (in %v)", info.GetRetryDelay().AsDuration().Round(time.Second))
-			}
-		}
+	if delay := detailOf[*errdetails.RetryInfo](cerr).GetRetryDelay().AsDuration(); delay > 0 {
+		return fmt.Sprintf(" (in %v)", delay.Round(time.Second))
 	}
 	return ""
 }
@@ -166,15 +156,8 @@ func retryHint(cerr *connect.Error) string {
 // brokenConnection reports whether the connection to the gateway failed. A cancellation counts too, because a
 // server of another protocol may reset the HTTP/2 stream. explain has already handled cancellations by the caller.
 func brokenConnection(cerr *connect.Error) bool {
-	if connect.IsWireError(cerr) {
-		return false
-	}
-	switch cerr.Code() {
-	case connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown:
-		return true
-	default:
-		return false
-	}
+	codes := []connect.Code{connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown}
+	return slices.Contains(codes, cerr.Code()) && !connect.IsWireError(cerr)
 }
 
 // explainsTimeout reports whether a timeout's error contains the reason for the wait, which only our gateway sends.

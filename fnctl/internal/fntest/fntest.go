@@ -116,7 +116,8 @@ func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 func processBy(process func(*kio.ByteReadWriter) error) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
-		list := &kio.ByteReadWriter{Reader: bytes.NewReader(req.GetResourceList()), Writer: &out, KeepReaderAnnotations: true}
+		in := bytes.NewReader(req.GetResourceList())
+		list := &kio.ByteReadWriter{Reader: in, Writer: &out, KeepReaderAnnotations: true}
 		if err := process(list); err != nil {
 			return nil, connect.NewError(connect.CodeInternal, err)
 		}

@@ -106,7 +106,10 @@ func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNo
 	for _, call := range plan.Mutators {
 		output, step, err := r.Mutate(ctx, call, resources)
 		if err == nil {
-			step.Changes, before, err = r.changedFiles(before, output)
+			var after map[string][]byte
+			after, err = r.encodeFiles(output)
+			step.Changes = pkgtree.Diff(before, after)
+			before = after
 		}
 		r.result.Mutations = append(r.result.Mutations, step)
 		if err != nil {
@@ -130,12 +133,4 @@ func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, erro
 		return nil, nil
 	}
 	return r.Files(resources)
-}
-
-// changedFiles returns the files that a function changed, and all files after the change.
-func (r *Renderer) changedFiles(before map[string][]byte, output []*yaml.RNode) (
-	changes []pkgtree.Change, after map[string][]byte, err error,
-) {
-	after, err = r.encodeFiles(output)
-	return pkgtree.Diff(before, after), after, err
 }

@@ -106,22 +106,18 @@ func (s Snapshot) Lines(width, height int) []string {
 	columns := max(width-fixed, minName)
 	lines = append(lines, "", fmt.Sprintf("%-*s  %7s  %10s  %7s  %7s  %5s  %5s",
 		columns, "FUNCTION", "EVALS/S", "FAILED", "P50", "P99", "PODS", "QUEUE"))
-	rows := s.rows(name)
-	shown := len(rows)
-	if height > 0 {
-		shown = min(shown, max(height-len(lines)-1, 1))
-	}
-	for _, r := range rows[:shown] {
-		lines = append(lines, r.line(columns))
-	}
-	if left := len(rows) - shown; left > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more", left))
+	var rows []string
+	for _, r := range s.rows(name) {
+		rows = append(rows, r.line(columns))
 	}
 	if len(rows) == 0 {
-		lines = append(lines, "no evaluations in the last minute, and no function pods")
+		rows = []string{"no evaluations in the last minute, and no function pods"}
 	}
 	if height > 0 {
+		lines = append(lines, atMost(max(height-len(lines)-1, 1), rows)...)
 		lines = lines[:min(len(lines), height)]
+	} else {
+		lines = append(lines, rows...)
 	}
 	for i, line := range lines {
 		lines[i] = runewidth.Truncate(ui.OneLine(line), width, "…")
@@ -152,22 +148,27 @@ const (
 	maxFailures = 5
 )
 
+// atMost returns at most n lines, and a line with the number of omitted lines.
+func atMost(n int, lines []string) []string {
+	if left := len(lines) - n; left > 0 {
+		return append(lines[:n], fmt.Sprintf("… and %d more", left))
+	}
+	return lines
+}
+
 // waiting returns the lines about waiting evaluations. The parameter name shortens image names.
 func (s Snapshot) waiting(name func(string) string) []string {
 	all := s.Status.GetWaiting()
 	if len(all) == 0 {
 		return nil
 	}
-	lines := []string{"", "WAITING HERE"}
-	for _, w := range all[:min(len(all), maxWaiting)] {
+	var lines []string
+	for _, w := range all {
 		text := fmt.Sprintf("%6d  %s  %s for %s: %s", w.GetCount(), cmp.Or(name(w.GetImage()), "-"), w.GetPhase(),
 			phase.Short(w.GetLongest().AsDuration()), w.GetReason())
 		lines = append(lines, strings.TrimSuffix(text, ": "))
 	}
-	if left := len(all) - maxWaiting; left > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more", left))
-	}
-	return lines
+	return append([]string{"", "WAITING HERE"}, atMost(maxWaiting, lines)...)
 }
 
 // failures returns the lines about the last failures. Equal failures share a line.
@@ -176,18 +177,15 @@ func (s Snapshot) failures(name func(string) string) []string {
 	if len(groups) == 0 {
 		return nil
 	}
-	lines := []string{"", "LAST FAILURES HERE"}
-	for _, f := range groups[:min(len(groups), maxFailures)] {
+	var lines []string
+	for _, f := range groups {
 		e := f.Last
 		ago := phase.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
 		fault := cmp.Or(e.GetFault(), "-") // earlier gateways do not report the fault
 		lines = append(lines, fmt.Sprintf("%6d  %s  %s: %s: %s (%s ago)", f.Count,
 			cmp.Or(name(phase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))
 	}
-	if left := len(groups) - maxFailures; left > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more", left))
-	}
-	return lines
+	return append([]string{"", "LAST FAILURES HERE"}, atMost(maxFailures, lines)...)
 }
 
 // number returns a rate with about three digits.
