@@ -27,7 +27,7 @@ E2E_LONG_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) $(E2E_ROLLOUT_PACKAGES) 
 PORCH_CLUSTER = $(CLUSTER)-porch
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
-PREVIOUS ?= 138de9c991cb447024230537a7629b72e32a2511
+PREVIOUS ?= 9ecc4deb1e21b5c8a7949580678be6916aa40798
 # The directory for logs, events and objects of a failing run.
 E2E_EVIDENCE ?= $(EVIDENCE)/$(CLUSTER)
 
