@@ -189,6 +189,17 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
+			name:   "out of memory twice, reported before the next attempt",
+			reason: "a pod that is ready would be lost too", config: threeServe,
+			dialogue: threeServed + `
+				see f-1 starved => delete f-1 failed
+				request 4 f => grant 4 f-2
+				end 4 broken => probe f-2 for 3s
+				see f-2 starved => delete f-2 failed
+				request 5 f f-1,f-2 => reject 5 precondition: ` + outOfMemory + `
+			`,
+		},
+		{
 			name:   "out of memory twice at once",
 			reason: "the word on both is still to come, in either order", config: threeServe,
 			dialogue: threeServed + `
