@@ -100,27 +100,21 @@ func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := registry.New(registry.Config{
+	client := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
 		Local:      slices.AppendSeq(slices.Clone(cfg.InternalRegistries), maps.Keys(cfg.RegistryTLSPaths)),
 		PublicOnly: len(cfg.InternalRegistries) > 0 && !slices.Contains(cfg.InternalRegistries, "*"),
 		Concurrent: 64,
 		Telemetry:  frame.Telemetry,
 	})
-	if err != nil {
-		return nil, err
-	}
 	platforms, err := cfg.preferredPlatforms()
 	if err != nil {
 		return nil, err
 	}
-	core, err = resolver.New(resolver.Config{
+	core = resolver.New(resolver.Config{
 		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Registry: client,
 		MaxBytes: cacheBytes, Tags: cfg.tagLifetime(), Telemetry: frame.Telemetry,
 	})
-	if err != nil {
-		return nil, err
-	}
 	// These tasks run concurrently. They refresh the cache and watch the credentials and certificates for changes.
 	tasks := []serve.Task{core.Run, creds.Run, trusted.Run}
 	return &Resolver{Resolver: core, tasks: tasks, registry: client}, nil

@@ -123,10 +123,7 @@ func (c *Config) newIssuer(
 		result.component = serve.Component{Tasks: []serve.Task{identity.Run}, Ready: identity.Available()}
 		frame.Identity = identity
 	}
-	i, err := issuer.New(setup)
-	if err != nil {
-		return certificateIssuer{}, err
-	}
+	i := issuer.New(setup)
 	result.component.Tasks = append(result.component.Tasks, i.Run)
 	frame.Health.Explain(func() []string { return slices.Concat(frame.Identity.Details(), i.Details()) })
 	return result, nil

@@ -23,7 +23,7 @@ import (
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame servermain.Frame,
-) (*membership.Keeper, error) {
+) *membership.Keeper {
 	return membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: replica, Address: address, Now: clock.Now,
 		Starting: "this pod-manager does not serve yet",

@@ -185,23 +185,17 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := cfg.membership(client, clock, replica, callers.address, inbox.Handle, frame)
-	if err != nil {
-		return nil, err
-	}
+	keeper := cfg.membership(client, clock, replica, callers.address, inbox.Handle, frame)
 	cluster, err := kube.New(cfg.cluster(client, clock, templates, launching, keeper.Owns, frame))
 	if err != nil {
 		return nil, err
 	}
-	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, inbox.Handle, frame)
-	if err != nil {
-		return nil, err
-	}
+	guarded, keepPullSecret := cfg.pullSecret(cluster, client, inbox.Handle, frame)
 	prober := probe.New(frame.Identity, inbox.Handle)
 	podTLS := cfg.podTLS(callers, use.setTLS, frame)
 	synced, awaitSync := awaitAll(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
 	ready, awaitReady := awaitAll(synced, templates.Available())
-	core, err := manager.New(manager.Config{
+	core := manager.New(manager.Config{
 		Inbox: inbox, Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
 		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
 		Synced:  synced, Obstacle: cluster.Obstacle,
@@ -209,9 +203,6 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
-	if err != nil {
-		return nil, err
-	}
 	tasks := []serve.Task{
 		core.Run,
 		func(ctx context.Context) error { return cluster.Run(ctx, inbox.Handle) },

@@ -4,7 +4,6 @@ package podmanager
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
@@ -52,12 +52,9 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermai
 // ctx is cancelled. If the certificate of this program cannot be issued, pods are created without certificates,
 // because otherwise all functions in pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
-	certified, err := p.meter.Int64Gauge("fn.pods.certified", metric.WithDescription(
+	certified := telemetry.Must(p.meter.Int64Gauge("fn.pods.certified", metric.WithDescription(
 		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+
-			"mutual TLS."))
-	if err != nil {
-		return fmt.Errorf("set up the metric of certificates of pods: %w", err)
-	}
+			"mutual TLS.")))
 	if p.identity != nil {
 		certified.Record(ctx, 0)
 	}

@@ -90,7 +90,7 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	return kube.NewTemplates(kube.TemplatesConfig{
 		Client: client, Namespace: namespace, Name: c.Template, Defaults: c.defaults(),
 		LauncherPending: c.choosesLauncher(), Telemetry: frame.Telemetry,
-	})
+	}), nil
 }
 
 // openCacheConfig opens the pod cache configuration. The function changed gets the new settings after each change.
@@ -249,17 +249,14 @@ func (u settingsUpdates) setTLS(t *podspec.TLS) { u(func(s *manager.Settings) { 
 // cluster unchanged and a task that does nothing.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
-) (manager.Cluster, serve.Task, error) {
+) (manager.Cluster, serve.Task) {
 	if c.AuthSecretPath == "" {
-		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }
 	}
-	keeper, err := pullsecret.New(pullsecret.Config{
+	keeper := pullsecret.New(pullsecret.Config{
 		Path: c.AuthSecretPath, Secrets: client.CoreV1().Secrets(c.Namespace),
 		Namespace: c.Namespace, Name: cmp.Or(c.PullSecret, DefaultPullSecret), CheckInterval: c.ScanInterval,
 		Log: frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return pullsecret.Guard{Cluster: cluster, Keeper: keeper, Send: send}, keeper.Run, nil
+	return pullsecret.Guard{Cluster: cluster, Keeper: keeper, Send: send}, keeper.Run
 }

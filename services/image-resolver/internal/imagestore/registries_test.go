@@ -37,13 +37,10 @@ func registries(t *testing.T, origin string, mirrors ...string) imagestore.Regis
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	client, err := registry.New(registry.Config{
+	client := registry.New(registry.Config{
 		Transport: transport, Credentials: noCredentials{}, Concurrent: 8, Telemetry: telemetry.Discard(),
 		Insecure: append([]string{origin}, mirrors...), Mirrors: map[string][]string{origin: mirrors},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return imagestore.Registries{Client: client}
 }
 

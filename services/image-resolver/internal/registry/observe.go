@@ -68,13 +68,13 @@ type metrics struct {
 	registries map[string]bool // registries with a label
 }
 
-func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
+func newMetrics(tel *telemetry.Telemetry) *metrics {
 	const scope = "image-resolver"
-	requests, err := tel.Meters.Meter(scope).Int64Counter("fn.registry.requests",
+	requests := telemetry.Must(tel.Meters.Meter(scope).Int64Counter("fn.registry.requests",
 		metric.WithDescription(
 			"Requests sent to registries; code is the HTTP status, or error. The first 100 registries that answer "+
-				"get a label of their own, the rest are other. Labels: registry, op, code."))
-	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}, err
+				"get a label of their own, the rest are other. Labels: registry, op, code.")))
+	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}
 }
 
 // sendObserved sends a request within a trace span and counts it in a metric. Neither contains the URL, because its

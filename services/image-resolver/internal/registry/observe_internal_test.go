@@ -17,10 +17,7 @@ import (
 // called, and does not answer later. At the end, more registries answer than there are labels.
 func TestRegistriesThatAnswerHaveLabels(t *testing.T) {
 	tel, scrape := scrapetest.New(t)
-	m, err := newMetrics(tel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMetrics(tel)
 	call := func(host string, answer *http.Response, failure error) {
 		ctx := context.WithValue(t.Context(), purposeKey{}, purpose{op: opPing})
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/v2/", http.NoBody)

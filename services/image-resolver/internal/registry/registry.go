@@ -65,16 +65,12 @@ type Client struct {
 }
 
 // New returns a client.
-func New(cfg Config) (*Client, error) {
+func New(cfg Config) *Client {
 	if cfg.Lookup == nil {
 		cfg.Lookup = net.DefaultResolver.LookupNetIP
 	}
-	m, err := newMetrics(cfg.Telemetry)
-	if err != nil {
-		return nil, err
-	}
 	c := &Client{
-		cfg: cfg, limiter: newLimiter(cfg.Concurrent), metrics: m,
+		cfg: cfg, limiter: newLimiter(cfg.Concurrent), metrics: newMetrics(cfg.Telemetry),
 		plaintext: make(map[string]bool), local: make(map[string]bool), mirrors: make(map[string][]string),
 	}
 	for _, host := range cfg.Insecure {
@@ -91,7 +87,7 @@ func New(cfg Config) (*Client, error) {
 			c.local[imagename.CanonicalRegistry(address)] = true
 		}
 	}
-	return c, nil
+	return c
 }
 
 // With calls the function use with a session for a repository, such as "docker.io/library/busybox". It tries the

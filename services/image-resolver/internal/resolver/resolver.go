@@ -6,7 +6,6 @@ package resolver
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -69,7 +68,7 @@ type Resolver struct {
 }
 
 // New returns a resolver. Callers must run [Resolver.Run] while they use the resolver.
-func New(cfg Config) (*Resolver, error) {
+func New(cfg Config) *Resolver {
 	const scope = "image-resolver"
 	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log, tracer: cfg.Telemetry.Tracers.Tracer(scope)}
 	r.cache = cache.New(cache.Config[key, answer]{
@@ -77,19 +76,14 @@ func New(cfg Config) (*Resolver, error) {
 		FetchTimeout: fetchTimeout, StaleWait: staleWait, KeepFor: keepFor, MaxKept: maxKept,
 	})
 	meter := cfg.Telemetry.Meters.Meter(scope)
-	var errs [3]error
-	r.answers, errs[0] = meter.Int64Counter("fn.resolver.answers",
+	r.answers = telemetry.Must(meter.Int64Counter("fn.resolver.answers",
 		metric.WithDescription(
-			"Answers about images and tags by their source: hit, renewal, failure or miss. Labels: source."))
-	r.moves, errs[1] = meter.Int64Counter("fn.resolver.tag.moves",
-		metric.WithDescription("Tags that were found to point at another image than before."))
-	_, errs[2] = meter.Int64ObservableGauge("fn.resolver.cache.size", metric.WithUnit("By"),
-		metric.WithDescription("Estimated size of the cache."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.cache.Bytes())
-			return nil
-		}))
-	return r, errors.Join(errs[:]...)
+			"Answers about images and tags by their source: hit, renewal, failure or miss. Labels: source.")))
+	r.moves = telemetry.Must(meter.Int64Counter("fn.resolver.tag.moves",
+		metric.WithDescription("Tags that were found to point at another image than before.")))
+	telemetry.Must(meter.Int64ObservableGauge("fn.resolver.cache.size", metric.WithUnit("By"),
+		metric.WithDescription("Estimated size of the cache."), telemetry.Observe(r.cache.Bytes)))
+	return r
 }
 
 // Run refreshes recently requested tags in the background until ctx is done. It then stops all fetches.

@@ -49,10 +49,7 @@ func join(t *testing.T, server *Server, n int, change ...func(*membership.Config
 	for _, c := range change {
 		c(&config)
 	}
-	var err error
-	if r.Keeper, err = membership.New(config); err != nil {
-		t.Fatal(err)
-	}
+	r.Keeper = membership.New(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -74,20 +74,17 @@ func (w *world) add() *replica {
 	if w.setup.InProcess {
 		address = ""
 	}
-	var err error
-	r.keeper, err = membership.New(membership.Config{
+	r.keeper = membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases("fns"), Replica: r.name, Address: address, Now: now,
 		Starting: "it is starting", Changed: func(o membership.Owners) { inbox.Handle(o.Event()) },
 		Log: log, Meter: noop.Meter{},
 	})
-	w.must(err)
-	templates, err := kube.NewTemplates(kube.TemplatesConfig{
+	templates := kube.NewTemplates(kube.TemplatesConfig{
 		Client: client, Name: "pod-template", Namespace: "fns",
 		Defaults: podspec.Defaults{
 			WrapperImage: "example.com/wrapper:v1", TerminationGracePeriod: 5*time.Minute + 30*time.Second,
 		}, Telemetry: telemetry.Discard(),
 	})
-	w.must(err)
 	builder := podspec.Builder{Namespace: "fns", MaxMessageBytes: 1 << 20}
 	cluster, err := kube.New(kube.Config{
 		Client: client, Namespace: "fns", PodIP: true,
@@ -101,7 +98,7 @@ func (w *world) add() *replica {
 	if w.setup.Unready && n == 2 {
 		r.serves = nil
 	}
-	r.Manager, err = manager.New(manager.Config{
+	r.Manager = manager.New(manager.Config{
 		Inbox: inbox, Images: resolver{}, Cluster: cluster, Prober: prober, Synced: synced, Obstacle: cluster.Obstacle,
 		StandDown: r.keeper.StandDown,
 		Settings: manager.Settings{
@@ -112,7 +109,6 @@ func (w *world) add() *replica {
 		},
 		Replica: r.name, Namespace: "fns", MaxMessageBytes: 1 << 20, Now: now, Log: log, Meter: noop.Meter{},
 	})
-	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	var tasks errgroup.Group

@@ -63,17 +63,13 @@ type Issuer struct {
 }
 
 // New returns an issuer. The issuer sends no requests before [Issuer.Run] is called.
-func New(config Config) (*Issuer, error) {
+func New(config Config) *Issuer {
 	i := &Issuer{config: config, held: make(map[string][]byte, 3)}
-	var errs [2]error
-	i.certificates, errs[0] = config.Meter.Int64Counter("fn.issuer.certificates",
-		metric.WithDescription("Certificates that the issuer issued, by their Secret. Labels: secret."))
-	i.inStep, errs[1] = config.Meter.Int64Gauge("fn.issuer.in_step",
-		metric.WithDescription("1 if the last renewal of certificates succeeded, or 0."))
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("set up metrics of the issuer: %w", err)
-	}
-	return i, nil
+	i.certificates = telemetry.Must(config.Meter.Int64Counter("fn.issuer.certificates",
+		metric.WithDescription("Certificates that the issuer issued, by their Secret. Labels: secret.")))
+	i.inStep = telemetry.Must(config.Meter.Int64Gauge("fn.issuer.in_step",
+		metric.WithDescription("1 if the last renewal of certificates succeeded, or 0.")))
+	return i
 }
 
 const (

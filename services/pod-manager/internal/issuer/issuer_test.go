@@ -72,10 +72,7 @@ func (w *world) issuer(t testing.TB, life time.Duration, changes ...func(*issuer
 	for _, change := range changes {
 		change(&config)
 	}
-	i, err := issuer.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := issuer.New(config)
 	return i
 }
 

@@ -96,10 +96,8 @@ func (p *porch) run(t *testing.T) (stop func()) {
 		DefaultImagePrefix: "example.com", Secrets: []string{"our-keys"}, Log: tel.Log, Changed: p.changed,
 	})
 	p.template.Telemetry = tel
+	p.Templates = kube.NewTemplates(p.template)
 	var err error
-	if p.Templates, err = kube.NewTemplates(p.template); err != nil {
-		t.Fatal(err)
-	}
 	p.PorchResources, err = kube.NewPorchResources(kube.PorchResourcesConfig{
 		Client: p.core, Dynamic: p.client, Discover: p.discover, Namespace: namespace, Telemetry: tel,
 	}, p.FunctionConfigs, p.Templates, p.use)

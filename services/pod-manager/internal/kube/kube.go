@@ -78,15 +78,13 @@ const byID = "id"
 
 // New returns a Cluster. It sends no requests before [Cluster.Run].
 func New(config Config) (*Cluster, error) {
-	metrics, err := newMetrics(config.Telemetry.Meters)
-	if err != nil {
-		return nil, err
-	}
+	metrics := newMetrics(config.Telemetry.Meters)
 	c := &Cluster{
 		config: config, log: config.Telemetry.Log, metrics: metrics,
 		tasks: newTasks(), synced: make(chan struct{}),
 	}
 	labelled := func(o *metav1.ListOptions) { o.LabelSelector = podspec.LabelID }
+	var err error
 	c.pods, err = newInformer(config.Client, &corev1.Pod{}, c.podsClient(), labelled, c.newOutage("pods"))
 	if err != nil {
 		return nil, err

@@ -4,8 +4,6 @@ package kube
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -23,23 +21,19 @@ type metrics struct {
 	brokenTemplates metric.Int64Counter
 }
 
-func newMetrics(provider metric.MeterProvider) (*metrics, error) {
+func newMetrics(provider metric.MeterProvider) *metrics {
 	meter := provider.Meter("pod-manager/kube")
-	m := &metrics{}
-	var errs [4]error
-	m.actions, errs[0] = meter.Float64Histogram("fn.kube.action.duration", metric.WithUnit("s"),
-		metric.WithExplicitBucketBoundaries(telemetry.Seconds...),
-		metric.WithDescription("Duration of an action on a function pod, with all attempts. Labels: action, outcome."))
-	m.failures, errs[1] = meter.Int64Counter("fn.kube.watch.failures",
-		metric.WithDescription("Failed attempts to list or watch objects. Labels: view."))
-	m.brokenTemplates, errs[2] = meter.Int64Counter("fn.kube.template.failures",
-		metric.WithDescription("Pod templates, of a ConfigMap or Porch's, that could not be used."))
-	m.evictions, errs[3] = meter.Int64Counter("fn.pod.evictions",
-		metric.WithDescription("Function pods that were deleted. Labels: reason."))
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("set up metrics of the Kubernetes API: %w", err)
+	return &metrics{
+		actions: telemetry.Must(meter.Float64Histogram("fn.kube.action.duration", metric.WithUnit("s"),
+			metric.WithExplicitBucketBoundaries(telemetry.Seconds...),
+			metric.WithDescription("Duration of an action on a function pod, with all attempts. Labels: action, outcome."))),
+		failures: telemetry.Must(meter.Int64Counter("fn.kube.watch.failures",
+			metric.WithDescription("Failed attempts to list or watch objects. Labels: view."))),
+		brokenTemplates: telemetry.Must(meter.Int64Counter("fn.kube.template.failures",
+			metric.WithDescription("Pod templates, of a ConfigMap or Porch's, that could not be used."))),
+		evictions: telemetry.Must(meter.Int64Counter("fn.pod.evictions",
+			metric.WithDescription("Function pods that were deleted. Labels: reason."))),
 	}
-	return m, nil
 }
 
 // recordAction records the duration and the outcome of an action.

@@ -74,10 +74,7 @@ type PorchResources struct {
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
-	metrics, err := newMetrics(config.Telemetry.Meters)
-	if err != nil {
-		return nil, err
-	}
+	metrics := newMetrics(config.Telemetry.Meters)
 	followers := map[schema.GroupVersionResource]follower{functionConfigs: configs}
 	for _, b := range templates.baseTemplates(use) {
 		followers[b.resource] = b

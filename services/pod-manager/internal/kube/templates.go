@@ -61,17 +61,14 @@ type Templates struct {
 
 // NewTemplates returns Templates without sending requests. A template in a ConfigMap becomes available during
 // [Templates.Run].
-func NewTemplates(config TemplatesConfig) (*Templates, error) {
-	metrics, err := newMetrics(config.Telemetry.Meters)
-	if err != nil {
-		return nil, err
-	}
+func NewTemplates(config TemplatesConfig) *Templates {
+	metrics := newMetrics(config.Telemetry.Meters)
 	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, available: make(chan struct{})}
 	t.outage = &outage{resource: "pod template", log: t.log, metrics: metrics}
 	if config.Name == "" && !config.LauncherPending {
 		t.setCurrent(podspec.Default(config.Defaults))
 	}
-	return t, nil
+	return t
 }
 
 // namespaceFile is the file where Kubernetes stores the namespace of this program's own pod.

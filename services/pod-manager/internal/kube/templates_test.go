@@ -70,10 +70,7 @@ func (f *following) config() kube.TemplatesConfig {
 // follow follows the template until the test ends.
 func (f *following) follow(t *testing.T) *kube.Templates {
 	t.Helper()
-	templates, err := kube.NewTemplates(f.config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	templates := kube.NewTemplates(f.config())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -255,12 +252,9 @@ func TestTemplateComesLate(t *testing.T) {
 // into them, and changes that for later ones.
 func TestLauncherIsChosenLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		templates, err := kube.NewTemplates(kube.TemplatesConfig{
+		templates := kube.NewTemplates(kube.TemplatesConfig{
 			Defaults: defaults, LauncherPending: true, Telemetry: telemetry.Discard(),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		if _, err := templates.Await(t.Context()); fault.Of(err) != fault.Unavailable {
 			t.Errorf("awaited a template before the launcher was chosen: %v", err)
 		}

@@ -239,10 +239,7 @@ func template() podspec.Template { return podspec.Default(defaults) }
 // builtin has the built-in template.
 func builtin(t *testing.T) *kube.Templates {
 	t.Helper()
-	templates, err := kube.NewTemplates(kube.TemplatesConfig{Defaults: defaults, Telemetry: telemetry.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	templates := kube.NewTemplates(kube.TemplatesConfig{Defaults: defaults, Telemetry: telemetry.Discard()})
 	return templates
 }
 

@@ -84,12 +84,8 @@ type Manager struct {
 var _ lease.Manager = (*Manager)(nil)
 
 // New returns a manager without pods.
-func New(config Config) (*Manager, error) {
-	metrics, err := newMetrics(config.Meter)
-	if err != nil {
-		return nil, err
-	}
-	return &Manager{Inbox: config.Inbox, config: config, metrics: metrics}, nil
+func New(config Config) *Manager {
+	return &Manager{Inbox: config.Inbox, config: config, metrics: newMetrics(config.Meter)}
 }
 
 // tickInterval is the interval at which the pools check their timeouts.

@@ -136,7 +136,7 @@ func startMeasured(
 	t *testing.T, c *cluster, r manager.Images, synced chan struct{}, obstacle error, meter metric.Meter,
 ) *manager.Manager {
 	t.Helper()
-	m, err := manager.New(manager.Config{
+	m := manager.New(manager.Config{
 		Inbox:  manager.NewInbox(),
 		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle },
 		Settings: manager.Settings{
@@ -150,9 +150,6 @@ func startMeasured(
 		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20, OwnerOf: c.ownerOf,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Meter: meter,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	c.send = m.Handle
 	ctx, cancel := context.WithCancel(t.Context())
 	c.stop = cancel

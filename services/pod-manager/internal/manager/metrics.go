@@ -4,8 +4,6 @@ package manager
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -29,31 +28,28 @@ type metrics struct {
 	images  imagename.Labels
 }
 
-func newMetrics(meter metric.Meter) (*metrics, error) {
+func newMetrics(meter metric.Meter) *metrics {
 	m := &metrics{}
 	m.counts.Store(&pool.Counts{})
-	var errs []error
-	gauge := collectErrors[metric.Int64ObservableGauge](&errs)
-	counter := collectErrors[metric.Int64ObservableCounter](&errs)
-	rejections := counter(meter.Int64ObservableCounter("fn.lease.rejections",
+	rejections := telemetry.Must(meter.Int64ObservableCounter("fn.lease.rejections",
 		metric.WithDescription("Leases that were rejected. Labels: reason.")))
-	creations := counter(meter.Int64ObservableCounter("fn.pod.creations",
+	creations := telemetry.Must(meter.Int64ObservableCounter("fn.pod.creations",
 		metric.WithDescription(
 			"Function pods that were created: for leases that wait or share a pod, to keep a minimum, or to replace "+
 				"pods of another version. Labels: reason.")))
-	waiting := gauge(meter.Int64ObservableGauge("fn.queue.depth",
+	waiting := telemetry.Must(meter.Int64ObservableGauge("fn.queue.depth",
 		metric.WithDescription(
 			"Leases that were not granted yet, whatever they wait for, including the Kubernetes API and "+
 				"registries.")))
-	pods := gauge(meter.Int64ObservableGauge("fn.pods",
+	pods := telemetry.Must(meter.Int64ObservableGauge("fn.pods",
 		metric.WithDescription("Function pods. Each replica reports all of them. Labels: image, state.")))
-	owned := gauge(meter.Int64ObservableGauge("fn.functions.owned",
+	owned := telemetry.Must(meter.Int64ObservableGauge("fn.functions.owned",
 		metric.WithDescription("Functions with pods or leases that this replica owns.")))
-	outdated := gauge(meter.Int64ObservableGauge("fn.pods.outdated", metric.WithDescription(
+	outdated := telemetry.Must(meter.Int64ObservableGauge("fn.pods.outdated", metric.WithDescription(
 		"Outdated pods of functions in use that this replica owns, which serve until new pods are ready.")))
-	takeovers := counter(meter.Int64ObservableCounter("fn.takeovers",
+	takeovers := telemetry.Must(meter.Int64ObservableCounter("fn.takeovers",
 		metric.WithDescription("Functions with pods that this replica took over from other replicas.")))
-	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	telemetry.Must(meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		m.rejections.observe(o, rejections)
 		m.creations.observe(o, creations)
 		o.ObserveInt64(waiting, m.waiting.Load())
@@ -63,20 +59,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		o.ObserveInt64(outdated, int64(now.Outdated))
 		o.ObserveInt64(takeovers, now.Takeovers)
 		return nil
-	}, rejections, creations, waiting, pods, owned, outdated, takeovers)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
-	}
-	return m, nil
-}
-
-// collectErrors returns a function that appends the error of a metric instrument to errs, so that all errors can be
-// checked at once.
-func collectErrors[T any](errs *[]error) func(T, error) T {
-	return func(instrument T, err error) T {
-		*errs = append(*errs, err)
-		return instrument
-	}
+	}, rejections, creations, waiting, pods, owned, outdated, takeovers))
+	return m
 }
 
 // observePods reports the numbers of pods to the metrics exporter, summed up for images with equal labels.

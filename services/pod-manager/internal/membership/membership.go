@@ -81,13 +81,14 @@ type Keeper struct {
 }
 
 // New returns a Keeper. It sends no requests before [Keeper.Run].
-func New(config Config) (*Keeper, error) {
+func New(config Config) *Keeper {
 	k := &Keeper{
 		config: config, wake: make(chan struct{}, 1), joined: make(chan struct{}),
 		me:       Member{Name: config.Replica, Address: config.Address, StoodDown: config.Starting},
 		starting: config.Starting, denied: retry.Backoff{First: retryInterval, Max: maxRightsInterval},
 	}
-	return k, k.registerMetrics(config.Meter)
+	k.registerMetrics(config.Meter)
+	return k
 }
 
 // Run renews the Lease until ctx is done, and then deletes it, so that peers take over the functions at once.

@@ -4,25 +4,21 @@ package membership
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
 // registerMetrics registers metrics for the number of living replicas and for the ownership of functions.
-func (k *Keeper) registerMetrics(meter metric.Meter) error {
-	members, err := meter.Int64ObservableGauge("fn.replicas",
-		metric.WithDescription("Living replicas, as this replica sees them; 0 if the API rejects its Lease."))
-	owning, err2 := meter.Int64ObservableGauge("fn.replica.owning",
+func (k *Keeper) registerMetrics(meter metric.Meter) {
+	members := telemetry.Must(meter.Int64ObservableGauge("fn.replicas",
+		metric.WithDescription("Living replicas, as this replica sees them; 0 if the API rejects its Lease.")))
+	owning := telemetry.Must(meter.Int64ObservableGauge("fn.replica.owning",
 		metric.WithDescription(
 			"1 while this replica may own functions: it is a member, or alone. 0 if not: joining, api (it cannot "+
-				"write its Lease) or stood_down (no function pod answers, or it is stopping). Labels: reason."))
-	if err := errors.Join(err, err2); err != nil {
-		return fmt.Errorf("set up metrics of membership: %w", err)
-	}
-	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+				"write its Lease) or stood_down (no function pod answers, or it is stopping). Labels: reason.")))
+	telemetry.Must(meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		now := k.Owners()
 		o.ObserveInt64(members, int64(now.alive))
 		var may int64
@@ -31,11 +27,7 @@ func (k *Keeper) registerMetrics(meter metric.Meter) error {
 		}
 		o.ObserveInt64(owning, may, metric.WithAttributes(attribute.String("reason", k.stateName())))
 		return nil
-	}, members, owning)
-	if err != nil {
-		return fmt.Errorf("set up metrics of membership: %w", err)
-	}
-	return nil
+	}, members, owning))
 }
 
 // stateName returns the label "reason" of the metric fn.replica.owning, such as "member" or "stood_down".

@@ -55,18 +55,14 @@ type Keeper struct {
 }
 
 // New returns a keeper. The keeper sends no requests before [Keeper.Run] is called.
-func New(config Config) (*Keeper, error) {
+func New(config Config) *Keeper {
 	k := &Keeper{config: config, wake: make(chan struct{}, 1)}
-	var errs [2]error
-	k.writes, errs[0] = config.Meter.Int64Counter("fn.pull_secret.writes",
-		metric.WithDescription("Writes of the pull secret. Labels: outcome."))
-	k.inStep, errs[1] = config.Meter.Int64Gauge("fn.pull_secret.in_step",
+	k.writes = telemetry.Must(config.Meter.Int64Counter("fn.pull_secret.writes",
+		metric.WithDescription("Writes of the pull secret. Labels: outcome.")))
+	k.inStep = telemetry.Must(config.Meter.Int64Gauge("fn.pull_secret.in_step",
 		metric.WithDescription(
-			"1 while the pull secret matches its file, 0 while it or the file cannot be read or written."))
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("set up metrics of the pull secret: %w", err)
-	}
-	return k, nil
+			"1 while the pull secret matches its file, 0 while it or the file cannot be read or written.")))
+	return k
 }
 
 // Then calls the function do with the result of a new check of the pull secret, which restores a deleted or changed

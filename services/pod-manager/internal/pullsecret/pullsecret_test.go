@@ -70,15 +70,12 @@ func start(t *testing.T, content string, interval time.Duration, refuse func(ver
 		}
 		return false, nil, nil
 	})
-	keeper, err := pullsecret.New(pullsecret.Config{
+	keeper := pullsecret.New(pullsecret.Config{
 		Path: w.path, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name,
 		CheckInterval: interval,
 		Log:           slog.New(slog.NewTextHandler(w.log, nil)),
 		Meter:         sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.meters)).Meter(""),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.Keeper = keeper
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -249,14 +246,11 @@ func TestReplicasDoNotFight(t *testing.T) {
 	if err := os.WriteFile(ahead, []byte(login("s3cret-2")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other, err := pullsecret.New(pullsecret.Config{
+	other := pullsecret.New(pullsecret.Config{
 		Path: ahead, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name,
 		CheckInterval: time.Millisecond,
 		Log:           slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter(""),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- other.Run(ctx) }()
