@@ -44,7 +44,8 @@ func TestImagesOfAReleaseAreSigned(t *testing.T) {
 		Signs  []struct{ Args []string } `json:"docker_signs"`
 	}
 	readYAML(t, "../../.goreleaser.yaml", &config)
-	if len(config.Images) == 0 || len(config.Signs) != 1 || !slices.Contains(config.Signs[0].Args, "${artifact}@${digest}") {
+	if len(config.Images) == 0 || len(config.Signs) != 1 ||
+		!slices.Contains(config.Signs[0].Args, "${artifact}@${digest}") {
 		t.Errorf("goreleaser publishes the images %v, and signs them by %v", config.Images, config.Signs)
 	}
 	workflow, err := os.ReadFile("../../.github/workflows/release.yaml")
