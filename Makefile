@@ -85,7 +85,7 @@ LINT = $(COMPILER_ENV) $(GOLANGCI_LINT) run --allow-parallel-runners --config $(
 # The race detector needs a C compiler. As root on Debian it is installed; without
 # one the tests run without the race detector. The linters run vet. By default, each program with the race detector
 # sleeps for a second before it exits.
-GO_TEST = $(shell command -v gcc >/dev/null && echo "GORACE=atexit_sleep_ms=100 CGO_ENABLED=1 go test -race" || echo "go test") -vet=off
+GO_TEST = $(shell command -v gcc >/dev/null && echo "GORACE=atexit_sleep_ms=100 CGO_ENABLED=1 go test -race" || echo "go test") -vet=off -timeout 30m
 
 ##@ Use
 
