@@ -14,11 +14,11 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is the name of the command kpt fn, which runs functions, in the attribution annotation.
+	// rendered is the annotation's name for the command kpt fn, which runs functions.
 	rendered = "fn"
 )
 
-// groups lists the commands kpt pkg, kpt fn and kpt live in the order of the annotation.
+// groups lists kpt's groups of commands, such as kpt live, in the order in which the annotation names them.
 var groups = []string{"pkg", rendered, "live"}
 
 // Mark adds "fn" to the attribution annotation of each Config Connector resource, as kpt does after rendering. All
@@ -36,7 +36,7 @@ func Mark(resources []*yaml.RNode) error {
 }
 
 // marked adds "fn" to the value of the attribution annotation, a comma-separated list. Each entry of kpt, such as
-// "krm-pkg", becomes "krm-pkg-fn". If kpt has no entry, "krm-fn" is appended.
+// "krm-pkg", becomes "krm-pkg-fn". A list without such an entry gets the entry "krm-fn".
 func marked(value string) string {
 	if value == "" {
 		return prefix + "-" + rendered

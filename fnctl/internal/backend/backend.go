@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backend selects where functions run: the flags of the gateway and of this machine, and the evaluator that
-// they choose. Read backend.go first, then cluster.go (gateways behind the API server of a cluster), containers.go
-// (container runtimes of this machine), phases.go and trace.go (evaluators for --phases and --trace).
+// Package backend selects where functions run, at a gateway or on this machine, by the user's flags. Start with
+// backend.go. cluster.go connects to a gateway inside a cluster, containers.go finds a container runtime, phases.go
+// shows the phase of a running function, and trace.go measures all phases.
 package backend
 
 import (
@@ -38,43 +38,43 @@ const (
 	LocalMaxMessageBytes = 64 << 20
 )
 
-// Flags holds the flags that select where functions run: at a gateway, or on this machine.
+// Flags holds the flags that select where functions run, at a gateway or on this machine.
 type Flags struct {
 	// Address is the gateway's address, as host:port or as a URL.
 	Address string
-	// Cluster contains the flags of a gateway in a cluster. It is used if its namespace is set.
+	// Cluster selects a gateway inside a Kubernetes cluster. If it is empty, fnctl connects to Address directly.
 	Cluster forward.Cluster
 	// Timeout is the maximum duration of an evaluation. Zero means no limit.
 	Timeout time.Duration
-	// MaxMessageBytes is the maximum size of a ResourceList. Zero means 6 MiB, or 64 MiB on this machine.
+	// MaxMessageBytes is the maximum size of a ResourceList. Zero means 6 MiB at a gateway, 64 MiB on this machine.
 	MaxMessageBytes int
-	// Phases shows what functions wait for, and Trace where their time went.
+	// Phases shows the current phase of a running function. Trace prints the durations of all phases at the end.
 	Phases, Trace bool
-	// Local runs functions on this machine. Offline then uses only images that were pulled before.
+	// Local runs functions on this machine. Offline requires Local, and uses only images that were pulled before.
 	Local, Offline bool
-	// Environment contains variables of functions in addition to their usual environment, as KEY=VALUE.
+	// Environment contains additional environment variables for functions, as KEY=VALUE.
 	Environment []string
 	// Help makes functions run with the argument --help, so that they show their help.
 	Help bool
-	// Containers lists container runtimes to run functions with, instead of a gateway. It is ignored with Local.
+	// Containers lists container runtimes that may run functions instead of a gateway. It is ignored if Local is set.
 	Containers []string
 
 	cache bool
 }
 
-// Address returns the default of the flag --address.
+// Address returns the default address of the gateway, from FNCTL_ADDRESS or else localhost:9445.
 func Address(env command.Environment) string {
 	return cmp.Or(env.LookUp("FNCTL_ADDRESS"), DefaultAddress)
 }
 
-// RegisterAddress adds the flags that select the gateway, also for commands that run no function.
+// RegisterAddress adds the flags that select a gateway, for commands such as fnctl top that run no function.
 func (f *Flags) RegisterAddress(flags *pflag.FlagSet, env command.Environment) {
 	flags.StringVar(&f.Address, "address", Address(env),
 		"gateway as host:port, or as a URL of http or https; by default FNCTL_ADDRESS")
 	f.registerCluster(flags, env)
 }
 
-// Register adds all flags, for commands that run functions.
+// Register adds all flags for commands that run functions, such as fnctl render.
 func (f *Flags) Register(flags *pflag.FlagSet, env command.Environment) {
 	f.RegisterAddress(flags, env)
 	f.RegisterLocal(flags)
@@ -100,7 +100,7 @@ func (f *Flags) registerLimits(flags *pflag.FlagSet) {
 		"largest ResourceList in bytes, each way; by default 6 MiB, and 64 MiB with --local and for --exec")
 }
 
-// Check returns an error for flags that contradict each other.
+// Check returns an error for flags that exclude each other, such as --local and --address.
 func (f *Flags) Check(flags *pflag.FlagSet) error {
 	switch {
 	case f.Local && flags.Changed("address"):
@@ -142,7 +142,7 @@ func (f *Flags) clientConfig(env command.Environment) (client.Config, error) {
 	return config, nil
 }
 
-// maxMessage returns the maximum size of a ResourceList, from --max-message-size or else byDefault.
+// maxMessage returns the value of --max-message-size in bytes, or byDefault if the flag is not set.
 func (f *Flags) maxMessage(byDefault int) int { return cmp.Or(f.MaxMessageBytes, byDefault) }
 
 // Evaluator runs images at a gateway or on this machine, and programs on this machine.
@@ -185,8 +185,8 @@ func (f *Flags) Open(ctx context.Context, env command.Environment, progress *ui.
 	return e, nil
 }
 
-// connect returns a client of the gateway. With --local, it starts a gateway in this process and also returns its
-// runner, which stops when the client is closed. Without --local, the runner is nil.
+// connect returns a client of the gateway. With --local, it starts a gateway in this process, which stops when the
+// client is closed, and also returns its runner. Otherwise, the runner is nil.
 func (f *Flags) connect(ctx context.Context, env command.Environment, progress *ui.Progress) (
 	*client.Gateway, runner.Runner, error,
 ) {
@@ -213,8 +213,8 @@ func (f *Flags) connect(ctx context.Context, env command.Environment, progress *
 	return gateway, images, nil
 }
 
-// addCache makes an evaluator reuse responses from the cache on disk, for the flag --cache. A function runs only if
-// the cache lacks its response. If the cache cannot be opened, the evaluator is closed.
+// addCache makes an evaluator reuse responses from the cache on disk, for the flag --cache. Functions run only if
+// the cache lacks their response. If the cache cannot be opened, addCache closes the evaluator.
 func (f *Flags) addCache(e *Evaluator, images runner.Runner) error {
 	cache, err := rendercache.Open(images.Fingerprint, e.Images)
 	if err != nil {

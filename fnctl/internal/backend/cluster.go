@@ -27,8 +27,8 @@ func (f *Flags) registerCluster(flags *pflag.FlagSet, env command.Environment) {
 // The default Service and port of a gateway in a cluster. Porch's function runner uses the same values.
 const clusterService, clusterPort = "function-runner", "9445"
 
-// forwardTo makes the client connect to a Service of the cluster through kubectl port-forward. The host and port of
-// config.Address name the Service. [DefaultAddress] means the default Service.
+// forwardTo makes the client connect through kubectl port-forward. The host and port in config.Address name a
+// Service in the cluster. [DefaultAddress] means the default Service.
 func (f *Flags) forwardTo(config *client.Config) {
 	scheme, service, port := serviceOf(config.Address)
 	forwarder := forward.New(forward.Config{Cluster: f.Cluster, Service: service, Port: port})

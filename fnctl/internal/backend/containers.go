@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// ContainerNames returns the container runtimes that --local tries, in order. FNR_SANDBOX may name a runtime.
-// Otherwise, Linux uses sandboxes, and other systems use KPT_FN_RUNTIME or any supported runtime.
+// ContainerNames returns the container runtimes to try for --local, in order. FNR_SANDBOX may select one.
+// Otherwise, Linux uses sandboxes and no runtime, and other systems use KPT_FN_RUNTIME or try all runtimes.
 func ContainerNames(env command.Environment) []string {
 	if name := env.LookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
 		return []string{name}
@@ -31,7 +31,7 @@ func ContainerNames(env command.Environment) []string {
 	}
 }
 
-// ContainerRuntime returns the container runtime that the user has chosen as in kpt. It is empty by default.
+// ContainerRuntime returns the container runtime that the user selected for kpt. It is empty by default.
 func ContainerRuntime(env command.Environment) string {
 	return strings.ToLower(env.LookUp("KPT_FN_RUNTIME"))
 }
@@ -53,7 +53,7 @@ func CheckNetwork(env command.Environment, image string) error {
 	return nil
 }
 
-// useContainers makes the evaluator e run images in containers, with the first installed runtime in names.
+// useContainers makes an evaluator run images in containers, with the first runtime in names that is installed.
 func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []string, progress *ui.Progress) error {
 	if f.Trace || f.cache {
 		return errors.New("takes --trace and --cache with a function runner or sandboxes, not with containers")

@@ -45,7 +45,7 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// showPhases shows the reason for which a function waits, until ctx is done. It returns the last reason.
+// showPhases displays the reason of a function's wait until ctx is done, and returns the last reason.
 func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
 	for delay := phasesAfter; retry.Sleep(ctx, delay); delay = phasesAgain {
 		status, err := p.Status(ctx)
@@ -60,7 +60,7 @@ func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last str
 	return last
 }
 
-// describeWait explains the longest wait of the function in req. It is empty if the function does not wait.
+// describeWait returns the phase and the reason of a function's longest wait. It is empty if no call waits.
 func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
 		if !kptfile.MayMean(w.GetImage(), req.Image, req.Tag) {

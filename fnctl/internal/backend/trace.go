@@ -36,7 +36,7 @@ func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, err
 }
 
-// findSpans stores the gateway's record of an evaluation in call, even if the user interrupted the evaluation.
+// findSpans adds the gateway's record of an evaluation to call, even after the user interrupted the evaluation.
 func (t *traces) findSpans(ctx context.Context, call *spantree.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spansTimeout)
 	defer cancel()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is fnctl's command line. Read cli.go first, then render.go with finish.go and output.go, and eval.go with
-// evaluate.go and function.go. Commands that share little with them have packages of their own, such as docker and
-// golden; package command contains what all commands share, and package backend selects where functions run.
+// Package cli contains fnctl's main commands, such as render and eval. Start with cli.go, render.go and eval.go.
+// Other commands have packages of their own, such as docker and golden. All commands share the package command, and
+// the package backend selects where functions run.
 package cli
 
 import (

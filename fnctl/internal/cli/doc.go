@@ -109,8 +109,8 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	return c.show(ctx, name, resp)
 }
 
-// show prints the help that a function wrote to standard output. With --local, it accepts help on standard error
-// too. Otherwise, standard error may contain the progress of a download. Like kpt, show adds an end of line.
+// show prints the help text of a function, and ends it with a newline as kpt does. The text is on standard output
+// or, with --local, on standard error. Without --local, standard error may contain the progress of a download.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
 	help := string(resp.ResourceList)
 	if c.gateway.Local {

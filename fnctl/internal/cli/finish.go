@@ -21,8 +21,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// writeResult writes the rendered resources to files or to standard output. With --check, it writes nothing, but
-// prints and returns the files that would change.
+// writeResult writes the rendered resources to files or to standard output. With --check, it only prints and
+// returns the files that would change.
 func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtree.Tree,
 	rendering *pipeline.Rendering,
 ) ([]pkgtree.Change, error) {
@@ -55,8 +55,8 @@ func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	return attribution.Mark(resources)
 }
 
-// setStatus stores the outcome of a rendering in the status of the Kptfile among the resources. It does nothing
-// with --no-status, with --output, or if a function deleted the Kptfile.
+// setStatus stores the outcome of a rendering in the status of the package's Kptfile. It does nothing with
+// --no-status, with --output, or if a function deleted the Kptfile.
 func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.Rendering, failure error) error {
 	root := pkgtree.KptfileOf(resources)
 	if c.noStatus || c.output.target != "" || root == nil {
@@ -94,9 +94,9 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 	return &partlyWritten{failure, written}
 }
 
-// failUnplanned returns the error of a package that cannot be read, or whose functions cannot run. It first stores
-// the error in the Kptfile, whose status would otherwise be out of date. As in kpt, it writes nothing if the
-// Kptfile is invalid. The tree is nil if the package cannot be read.
+// failUnplanned stores the error of a package that cannot be rendered in its Kptfile, and returns the error. The
+// Kptfile's status would otherwise be out of date. As in kpt, an invalid Kptfile stays unchanged. The tree is nil
+// if the package cannot be read.
 func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
 	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
 	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&
@@ -132,7 +132,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is the error of a failed rendering that wrote files. Its text written describes the files to users.
+// partlyWritten is the error of a failed rendering that wrote files. The field written describes them to users.
 type partlyWritten struct {
 	error
 	written string

@@ -58,8 +58,8 @@ func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what stri
 	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
 }
 
-// check checks the flags that describe the function, and stores its selectors. The target where is a package, or
-// "-" for standard input. If local is true, the function runs on this machine, not at a gateway.
+// check rejects contradictory flags for the function of fnctl eval, and stores its selectors. The target where is
+// "-" for standard input.
 func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	switch {
 	case f.Image == "" && f.Exec == "":
@@ -98,8 +98,8 @@ func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) 
 	return nil, nil
 }
 
-// withoutConfig separates the function's configuration, the file of --fn-config, from the function's input. configs
-// is empty if the file is outside of dir.
+// withoutConfig separates the function's configuration, in the file of --fn-config, from the function's input.
+// configs is empty if the file is outside of dir.
 func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
 	file, err := relativePath(dir, f.configFile)
 	if f.configFile == "" || err != nil {
@@ -128,8 +128,8 @@ func relativePath(dir, file string) (string, error) {
 	return filepath.ToSlash(file), err
 }
 
-// saveTo adds the function to the Kptfile of the package in dir, and returns a message for the user. The prefix is
-// prepended to images without a slash.
+// saveTo adds the function to the package's Kptfile, and returns a message for the user. The prefix is prepended to
+// images without a slash.
 func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
 	saved := f.Function
 	saved.ConfigMap = f.data
@@ -166,8 +166,8 @@ func (p pairs) Set(text string) error {
 func (p pairs) String() string { return "" }
 func (p pairs) Type() string   { return "KEY=VALUE" }
 
-// pairsConfig returns the function's configuration from key=value arguments, and the pairs as a map. The
-// configuration is a ConfigMap unless the first argument names another kind.
+// pairsConfig returns a function's configuration from arguments such as namespace=shop, and the values as a map.
+// The configuration is a ConfigMap unless the first argument names another kind.
 func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 	config, err := pipeline.ConfigMap(nil)
 	if err != nil {

@@ -50,7 +50,7 @@ func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// reject adds a flag of kpt, without a value, that fnctl does not support. If it is set, check returns an error.
+// reject adds a boolean flag of kpt that fnctl does not support. The command fails if the user sets this flag.
 func (k *kptFlags) reject(flags *pflag.FlagSet, name, reason string) {
 	k.rejectValue(flags, name, reason)
 	flags.Lookup(name).NoOptDefVal = "true"
@@ -75,7 +75,7 @@ func (k *kptFlags) check() error {
 	return nil
 }
 
-// reportIgnored prints a line with all flags that the user set although they have no effect, and the reasons.
+// reportIgnored prints a line with all flags of kpt that the user set without an effect, and the reasons.
 func (k *kptFlags) reportIgnored(env command.Environment, flags *pflag.FlagSet) {
 	var messages []string
 	for _, name := range k.accepted {

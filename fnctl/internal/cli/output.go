@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// Values of --output for standard output, as in kpt: stdout for a ResourceList, and unwrap for YAML documents.
+// Values of --output for standard output, as in kpt. stdout means a ResourceList, and unwrap plain YAML documents.
 const (
 	toStdout = "stdout"
 	unwrap   = "unwrap"
@@ -61,10 +61,10 @@ func (f *outputFlags) check() error {
 	return nil
 }
 
-// isStream reports whether the resources go to standard output, not to files.
+// isStream reports whether the resources are written to standard output, not to files.
 func (f *outputFlags) isStream() bool { return f.target == toStdout || f.target == unwrap }
 
-// writeResources shows the diff and writes the resources to files or to standard output. tree was read from dir.
+// writeResources writes resources to files or to standard output. With --diff, it also shows the changes.
 func (f *outputFlags) writeResources(ctx context.Context, env command.Environment, dir string, tree *pkgtree.Tree,
 	resources []*yaml.RNode,
 ) error {
@@ -107,7 +107,7 @@ func (f *outputFlags) diffPrinter(env command.Environment) *ui.Printer {
 	return env.OutPrinter()
 }
 
-// saveFiles writes changed files or, with --output, all files to a directory. With --dry-run, it does nothing.
+// saveFiles writes changed files in place or, with --output, all files to a new directory. --dry-run prevents this.
 func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {

@@ -125,7 +125,7 @@ func (c *renderCommand) prepareCheck() error {
 	case c.jobs == 0 && c.gateway.Trace:
 		c.jobs = 1 // concurrent evaluations would delay each other in the traces
 	}
-	// Twice the processors, because a package often waits for the start of a function, which uses no processor.
+	// The default exceeds the number of processors, because a wait for the start of a function uses none.
 	c.jobs = cmp.Or(c.jobs, 2*runtime.GOMAXPROCS(0))
 	c.output.quiet = c.format != ""
 	if c.check {

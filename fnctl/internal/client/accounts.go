@@ -13,7 +13,7 @@ import (
 // {image} are replaced by values of the call.
 type account struct{ problem, advice string }
 
-// accounts contains the templates of error texts by gRPC code. All other codes use otherAccount.
+// accounts contains the templates of error texts by gRPC code. All other gRPC codes use otherAccount.
 var accounts = map[connect.Code]account{
 	connect.CodeNotFound: {
 		"no evaluator of the gateway serves function {image}",
@@ -67,13 +67,13 @@ var unreachable = account{
 	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is the template of the error text for a timeout if the gateway sent the reason for the wait.
+// timedOut is the text for a timeout error from a gateway that also sent the reason of the wait.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",
 }
 
-// otherAccount is the template of the error text for gRPC codes that accounts does not contain.
+// otherAccount is the text for errors with a gRPC code that has no text of its own.
 var otherAccount = account{
 	"function {image} could not be evaluated ({code}: {message})",
 	"check the gateway at {address} and its log",

@@ -34,7 +34,7 @@ type Config struct {
 	Close func() error
 	// InProcess is true for a gateway in this process. It requires Dial, and Address is ignored.
 	InProcess bool
-	// Unreachable is the advice to users if the gateway cannot be reached. Empty means the default advice.
+	// Unreachable is the advice to users if the gateway cannot be reached. If it is empty, a default advice is used.
 	Unreachable string
 }
 

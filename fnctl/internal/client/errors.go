@@ -57,7 +57,7 @@ func (e *CallError) Unwrap() error { return e.Cause }
 
 // explain converts the RPC error of an evaluation to a [FunctionError] or to a [CallError] with texts for users.
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
-	// The context, not the RPC error, shows whether the user canceled the call.
+	// The user canceled the call. Only the context shows this, not the RPC error.
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted; nothing was written", Cause: ctx.Err()}
 	}
@@ -66,7 +66,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 		cerr = connect.NewError(connect.CodeUnknown, err)
 	}
 	failure := detailOf[*functionrunnerv1.FunctionFailure](cerr)
-	// Function runners that send no failure details report a failed function as an internal error.
+	// The function ran and failed. Runners that send no failure details report this as an internal error.
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
 		return &FunctionError{
 			Image: req.Image, Message: cerr.Message(), Failure: failure, Results: result.FromFailure(failure),
@@ -154,7 +154,7 @@ func retryHint(cerr *connect.Error) string {
 }
 
 // brokenConnection reports whether the connection to the gateway failed. A cancellation counts too, because a
-// server of another protocol may reset the HTTP/2 stream. explain has already handled cancellations by the caller.
+// server of another protocol may reset the HTTP/2 stream. Callers must handle cancellations by the user before.
 func brokenConnection(cerr *connect.Error) bool {
 	codes := []connect.Code{connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown}
 	return slices.Contains(codes, cerr.Code()) && !connect.IsWireError(cerr)

@@ -24,8 +24,8 @@ var gatewayAdvice = regexp.MustCompile(
 // pullCause is a known reason for a failed pull of an image, with texts for users.
 type pullCause struct {
 	pattern *regexp.Regexp
-	// reason is the text about the problem, with %s for the registry's name. local is the advice if functions run on
-	// this machine, and remote the advice if they run at a gateway.
+	// reason is the problem, with %s for the registry's name. local is the advice for functions on this machine, and
+	// remote the advice for functions at a gateway.
 	reason, local, remote string
 }
 

@@ -139,7 +139,7 @@ func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 // suggestTimeout is the timeout of the query for the gateway's images, to suggest a similar image.
 const suggestTimeout = 2 * time.Second
 
-// suggestImage adds the gateway's most similar image to the advice of the error about an unknown image.
+// suggestImage adds the most similar image of the gateway to the advice of an error about an unknown image.
 func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallError) {
 	if g.local || connect.CodeOf(call.Cause) != connect.CodeNotFound {
 		return

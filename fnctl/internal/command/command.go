@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command contains what the commands of fnctl share: the environment (command.go), flags and arguments
-// (flags.go), and errors with exit codes (exit.go).
+// Package command is shared by all commands of fnctl. command.go contains their environment, flags.go flags and
+// arguments, and exit.go errors with exit codes.
 package command
 
 import (

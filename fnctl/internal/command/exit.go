@@ -34,7 +34,7 @@ type codedError struct {
 // WithCode returns an error with its own exit code, such as [ExitChanges]. If err is nil, fnctl prints no message.
 func WithCode(code int, err error) error { return &codedError{code, err} }
 
-// Code returns the exit code of an error by [WithCode]. ok is false for all other errors.
+// Code returns the exit code of an error from [WithCode]. ok is false for all other errors.
 func Code(err error) (code int, ok bool) {
 	if coded, ok := errors.AsType[*codedError](err); ok {
 		return coded.code, true

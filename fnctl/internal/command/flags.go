@@ -15,7 +15,7 @@ import (
 // JSON is the value of --output for output in JSON.
 const JSON = "json"
 
-// TargetArgument returns the directory or file to process, the argument before "--". The default is ".".
+// TargetArgument returns the directory or file to process, from the argument before "--". The default is ".".
 func TargetArgument(cmd *cobra.Command, args []string) string {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return "."
@@ -23,7 +23,7 @@ func TargetArgument(cmd *cobra.Command, args []string) string {
 	return args[0]
 }
 
-// OneTarget returns a check for at most one argument before "--". The parameter what describes the argument in the
+// OneTarget returns a check that permits one argument before "--". The parameter what describes the argument in the
 // error, such as "DIR, a package".
 func OneTarget(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -37,8 +37,8 @@ func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	return patched, nil
 }
 
-// pathsOf returns the paths of a file before and after a change. Only `git diff` writes the ids of contents or a
-// rename, and the parser removes the prefixes a/ and b/ only from patches of git.
+// pathsOf returns the paths of a file before and after a change, without the prefixes a/ and b/. The parser has
+// already removed them if the patch is from `git diff`, which writes object ids or a rename.
 func pathsOf(change *gitdiff.File) (before, after string) {
 	if change.NewOIDPrefix != "" || change.IsRename {
 		return change.OldName, change.NewName

@@ -30,8 +30,8 @@ func Unified(c pkgtree.Change) string {
 	return string(diff.Diff(before, c.Before, after, c.After))
 }
 
-// quotePath quotes a path with control characters, hidden characters or invalid UTF-8. Unquoted, they may end the
-// line or control the terminal. It quotes as in C, because patch reads such quotes.
+// quotePath quotes a path with control characters, hidden characters or invalid UTF-8, which might end the line or
+// control the terminal. It quotes as in C, because the program patch reads such quotes.
 func quotePath(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
 		!strings.ContainsFunc(path, excerpt.IsHidden) {
@@ -69,8 +69,8 @@ type Line struct {
 	Text string
 }
 
-// Lines splits the unified diff of a file into lines. All lines before the first hunk are header lines. After it, a
-// line that begins with "---" is a removed line whose text begins with dashes, not a header.
+// Lines splits the unified diff of a file into lines. Lines before the first hunk are header lines. A later line
+// that begins with "---" is a removed line, not a header.
 func Lines(unified string) []Line {
 	lines := make([]Line, 0, strings.Count(unified, "\n"))
 	header := true

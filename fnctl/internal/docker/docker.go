@@ -274,8 +274,8 @@ func (c *dockerRun) environment() ([]string, error) {
 	return variables, nil
 }
 
-// reportFailure writes the log of a failed function to standard error and its output to standard output. A gateway
-// returns only the results of the output. reportFailure returns the error with docker's exit code.
+// reportFailure writes a failed function's log to standard error and its output to standard output. From a gateway,
+// the output contains only the results. The returned error contains docker's exit code.
 func (c *dockerRun) reportFailure(failed *client.FunctionError, output []byte) error {
 	var code int
 	switch failed.Failure.GetReason() {

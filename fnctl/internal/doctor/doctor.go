@@ -33,7 +33,7 @@ The exit code is 0 if functions can run on this machine or at the gateway, and 2
 const doctorExamples = `  fnctl doctor
   fnctl doctor --registry registry.example:5000 -o json`
 
-// diagnosis is fnctl doctor's report about the means to run functions, on this machine and at a gateway.
+// diagnosis is the report of fnctl doctor about running functions on this machine and at a gateway.
 type diagnosis struct {
 	Version string `json:"version"`
 	System  string `json:"system"`
@@ -92,7 +92,7 @@ func NewCommand(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// checkLocal finds a method to run functions on this machine: containers, or a kind of sandbox that works.
+// checkLocal finds a working method to run functions on this machine, in containers or in sandboxes.
 func (d *diagnosis) checkLocal(ctx context.Context, env command.Environment) {
 	if names := backend.ContainerNames(env); len(names) > 0 {
 		containers, err := local.FindContainers(names...)
@@ -158,8 +158,8 @@ func mendCommand(setting func(name string) string, lookPath func(program string)
 	return strings.Join(commands, " && ")
 }
 
-// checkRegistry checks whether this machine reaches a registry, by a call to the registry's API. Every HTTP
-// response counts as success, because most registries reject calls without a token.
+// checkRegistry checks whether this machine reaches a registry's API. Every HTTP response counts as success,
+// because most registries reject calls without a token.
 func checkRegistry(ctx context.Context, host string) probe {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()

@@ -33,7 +33,7 @@ type Function func(ctx context.Context,
 // Gateway serves functions by image.
 type Gateway map[string]Function
 
-// EvaluateFunction runs the Go function of the image in req. As at a real gateway, an unknown image is not found.
+// EvaluateFunction runs the Go function of an image. As at a real gateway, an unknown image is a NotFound error.
 func (g Gateway) EvaluateFunction(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -100,8 +100,8 @@ func Process(process framework.ResourceListProcessorFunc) Function {
 	return processBy(func(list *kio.ByteReadWriter) error { return framework.Execute(process, list) })
 }
 
-// ProcessOld is Process for tests of functions with an old SDK. A resource has an old and a new annotation for its
-// file. kyaml's framework copies changes between the two annotations, but old SDKs do not.
+// ProcessOld is like Process, but imitates an old SDK. A resource names its file in two annotations, and old SDKs
+// change only one of them. kyaml's framework would copy the change to the other annotation.
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	return processBy(func(list *kio.ByteReadWriter) error {
 		items, err := list.Read()

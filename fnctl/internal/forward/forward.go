@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Cluster contains the values of kubectl's flags. Empty values mean kubectl's defaults.
+// Cluster contains kubectl's flags that select a namespace of a cluster. Empty values mean kubectl's defaults.
 type Cluster struct{ Namespace, Context, Kubeconfig string }
 
 // Config identifies a gateway inside a cluster. All fields except Cluster are required.
 type Config struct {
 	Cluster
-	// Service and Port are the gateway's Service and port.
+	// Service and Port are the name and the port of the gateway's Service.
 	Service, Port string
 }
 
@@ -41,8 +41,8 @@ func (c Config) args() []string {
 // connection. Callers must close the forwarder.
 type Forwarder struct {
 	config Config
-	// turn is a lock that contains the running kubectl process, or nil. Each receiver must send a value back, so that
-	// no two goroutines start kubectl.
+	// turn is a lock that contains the running kubectl process, or nil. Callers that receive the process must send a
+	// process or nil back, so that no two goroutines start kubectl.
 	turn chan *process
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Names in the directory of a test, as in kpt's tests: the directory with the expected outcome, and its files.
+// Names of the directory with a test's expected outcome, and of the files in it. kpt's tests use the same names.
 const (
 	expectedDir = ".expected"
 	patchFile   = "diff.patch"
@@ -48,7 +48,7 @@ type testConfig struct {
 	FnConfig      string            `yaml:"fnConfig"`
 }
 
-// testCase is a test for fnctl test, a package with its expected changes and results.
+// testCase is a package with its expected changes and results, for fnctl test.
 type testCase struct {
 	dir    string
 	config testConfig
@@ -121,7 +121,7 @@ func (c *testCase) commandLine(dir, results string, flags []string, allowExec bo
 	return args, nil
 }
 
-// testRun is the outcome of a test's command: files before and after, results, output and exit code.
+// testRun contains the files, the results, the output and the exit code of a test's command.
 type testRun struct {
 	before, after map[string][]byte
 	results       []byte

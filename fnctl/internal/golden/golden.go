@@ -46,10 +46,10 @@ type testCommand struct {
 	update    bool
 }
 
-// run runs a command of fnctl with the given arguments, and returns its exit code.
+// run is a function that runs a command of fnctl with the given arguments, and returns its exit code.
 type run = func(ctx context.Context, env command.Environment, args []string) int
 
-// NewCommand returns the command. The tests run commands of fnctl.
+// NewCommand returns the command fnctl test. The parameter fnctl runs other commands in this process.
 func NewCommand(env command.Environment, fnctl run) *cobra.Command {
 	c := &testCommand{env: env, fnctl: fnctl}
 	cmd := &cobra.Command{
