@@ -78,8 +78,8 @@ func writeSource(out io.Writer, dirs []string, output, configFile string) error 
 	return pkgtree.WriteListFor(out, config, resources)
 }
 
-// sourceConfig returns the configuration in the file of --fn-config, which fnctl source passes to the next
-// function. As in kpt, its annotations contain the file's path. The configuration is nil if file is empty.
+// sourceConfig reads the function configuration that fnctl source passes to the next function. As in kpt,
+// annotations contain the file's path. The configuration is nil if file is empty.
 func sourceConfig(file string) (*yaml.RNode, error) {
 	if file == "" {
 		return nil, nil

@@ -51,7 +51,8 @@ func localAccounts() map[connect.Code]account {
 // tooLarge matches error messages about a ResourceList over the size limit, from servers and from local programs.
 var tooLarge = regexp.MustCompile(`message size|larger than|too large|MaxBytes`)
 
-// sizeAccount and localSizeAccount are the error texts for too large a ResourceList, at a gateway and with --local.
+// sizeAccount and localSizeAccount are the error texts for a ResourceList over the size limit, at a gateway and
+// with --local.
 var (
 	sizeAccount = account{
 		"the package is too large for {image}: {size} bytes ({message})",

@@ -20,7 +20,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// UsageError returns the error for an invalid command line of a command.
+// UsageError returns an error for an invalid command line, and refers the user to the command's --help.
 func UsageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// Apply applies a patch of `git diff` or [Unified] to files, and returns all files by path. All lines must match.
+// Apply applies a patch of `git diff` or [Unified] to files, and returns all files by path. It fails if a line
+// differs.
 func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	changes, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {

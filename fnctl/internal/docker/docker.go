@@ -57,13 +57,13 @@ const (
 // standIn is the advice to users if fnctl does not support their docker command line.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
-// notPossible converts an error about a docker command line to docker's exit code 125, with advice for the user.
+// notPossible returns an error about an unsupported docker command line, with docker's exit code 125 and advice.
 func notPossible(err error) error {
 	return command.WithCode(exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn})
 }
 
 // Arguments returns the command line without the program's name. If a link named docker, podman or nerdctl started
-// the program, the command docker is inserted, so that fnctl replaces the container runtime.
+// fnctl, it inserts the command docker, so that fnctl replaces the container runtime.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	if slices.Contains(local.Dockers, name) {
@@ -72,7 +72,7 @@ func Arguments(commandLine []string) []string {
 	return commandLine[1:]
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command fnctl docker.
 func NewCommand(env command.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "docker",

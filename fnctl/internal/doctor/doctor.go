@@ -61,7 +61,7 @@ type probe struct {
 
 const doctorTimeout = 5 * time.Second
 
-// NewCommand returns the command.
+// NewCommand returns the command fnctl doctor.
 func NewCommand(env command.Environment) *cobra.Command {
 	var gateway backend.Flags
 	var output, registry string

@@ -30,7 +30,7 @@ import (
 type Function func(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
-// Gateway serves functions by image.
+// Gateway is a test gateway, with a Go function for each name of an image.
 type Gateway map[string]Function
 
 // EvaluateFunction runs the Go function of an image. As at a real gateway, an unknown image is a NotFound error.
@@ -56,7 +56,7 @@ func Pods(pods lease.Manager) Service {
 	}
 }
 
-// Status is the status service.
+// Status returns the gRPC service that reports a gateway's activity.
 func Status(status gatewayv1connect.StatusServiceHandler) Service {
 	return func(mux *http.ServeMux) { mux.Handle(gatewayv1connect.NewStatusServiceHandler(status)) }
 }

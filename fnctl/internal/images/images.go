@@ -29,7 +29,7 @@ const imagesExamples = `  fnctl images
   # Remove all images that are not in use
   fnctl images prune`
 
-// NewCommand returns the command.
+// NewCommand returns the command fnctl images.
 func NewCommand(env command.Environment) *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{

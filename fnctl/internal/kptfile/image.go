@@ -14,8 +14,8 @@ const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 // exactTag matches exact tags such as v0.4.5. All other values of the field tag are constraints such as ~0.4.
 var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
 
-// ImageName returns an image's full name with registry and tag, as kpt writes it. It ignores a tag that is a
-// version constraint, because only a gateway can select the tag for a constraint.
+// ImageName returns an image's full name with registry and tag, as kpt writes it. It ignores version constraints,
+// because only a gateway can select the tag for a constraint.
 func ImageName(image, tag string) string {
 	if image == "" {
 		return ""
@@ -47,9 +47,8 @@ func CutTag(image string) (repository, tag string) {
 	return image[:colon], image[colon+1:]
 }
 
-// MayMean reports whether a user's name for an image may mean the image with the full name reference. The gateway may
-// have added a registry and directories to the user's name. If tag is set, it replaces the tag in image and matches
-// every tag of reference, because it may be a version constraint.
+// MayMean reports whether a user's image name may mean the full name reference. The gateway may have added a
+// registry and directories. A separate tag matches every tag of reference, because it may be a version constraint.
 func MayMean(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := CutTag(image)

@@ -55,9 +55,9 @@ type Pipeline struct {
 type Function struct {
 	// Image is the function's container image, with or without registry and tag.
 	Image string `yaml:"image,omitempty"`
-	// Exec is a program on the machine of the user, instead of an image.
+	// Exec is a program on the user's machine, with its arguments, that runs instead of an image.
 	Exec string `yaml:"exec,omitempty"`
-	// ConfigPath is the file of the function's configuration, relative to the package, with slashes.
+	// ConfigPath is the path of the file with the function's configuration, relative to the package, with slashes.
 	ConfigPath string `yaml:"configPath,omitempty"`
 	// ConfigMap contains the configuration as keys and values. A function uses either ConfigMap or ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap,omitempty"`
@@ -65,16 +65,16 @@ type Function struct {
 	Tag string `yaml:"tag,omitempty"`
 	// Name distinguishes functions of the same image when kpt merges a new version of a package.
 	Name string `yaml:"name,omitempty"`
-	// Selectors choose the function's input, the resources that match any selector. Without selectors, all match.
+	// Selectors choose the function's input. A resource is selected if it matches any selector, or if there are none.
 	Selectors []Selector `yaml:"selectors,omitempty"`
 	// Exclude lists selectors of resources to remove from the input. A resource is removed if it matches any selector.
 	Exclude []Selector `yaml:"exclude,omitempty"`
 }
 
-// Title returns the function's image or program, as its name in messages.
+// Title returns the function's name in messages, which is its image or program.
 func (f Function) Title() string { return cmp.Or(f.Image, f.Exec) }
 
-// FullTitle returns the function's image or program with the field Tag if it is set, as its name in messages.
+// FullTitle returns the function's name in messages, including the field Tag if it is set.
 func (f Function) FullTitle() string {
 	if f.Tag != "" {
 		return fmt.Sprintf("%s (tag %s)", f.Image, f.Tag)

@@ -61,13 +61,13 @@ func typeProblem(text string) string {
 // unreleased lists fields in kpt's documents that no release of kpt supports. The error about such a field says so.
 var unreleased = []string{"when", "condition", "configRef", "resourceFileRegexp"}
 
-// yamlKinds contains the words for types of YAML values in errors for users.
+// yamlKinds translates types of YAML values to words for users, in error texts.
 var yamlKinds = map[string]string{
 	"str": "text", "int": "a number", "float": "a number", "bool": "true or false", "seq": "a list", "map": "a map",
 	"null": "nothing", "timestamp": "a date", "binary": "binary data",
 }
 
-// kindOf returns the word for a Go type in errors for users, such as "a list".
+// kindOf translates a Go type to words for users, such as "a list".
 func kindOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "[]"):

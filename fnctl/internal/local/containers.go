@@ -54,8 +54,8 @@ func FindContainers(names ...string) (*Containers, error) {
 	return nil, fmt.Errorf("functions cannot run on this machine: install %s", strings.Join(names, ", "))
 }
 
-// isOwn reports whether a program is a link to fnctl or a copy of any version of it. In docker's place, fnctl would
-// otherwise call itself endlessly.
+// isOwn reports whether a program is fnctl, as a link or as a copy of any version. If fnctl is installed as docker,
+// it would otherwise call itself endlessly.
 func isOwn(program string) bool {
 	own, ok := debug.ReadBuildInfo()
 	info, err := buildinfo.ReadFile(program)

@@ -27,7 +27,7 @@ import (
 // waitForInput is the maximum time for which child processes of an exited program may keep its standard input open.
 const waitForInput = time.Second
 
-// Evaluator runs functions that are programs of this machine. Its field Images runs functions that are images.
+// Evaluator runs functions that are programs of this machine. It passes functions that are images to Images.
 type Evaluator struct {
 	// Images evaluates functions that are images. It may be nil if no function is an image.
 	Images pipeline.Evaluator
@@ -51,7 +51,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	return e.execute(ctx, req.Exec, command, req.ResourceList)
 }
 
-// execute runs a program as a function, with the ResourceList list as standard input. Errors contain the name.
+// execute runs a program as a function, with a ResourceList as standard input. Errors contain the name.
 func (e *Evaluator) execute(
 	ctx context.Context, name string, command []string, list []byte,
 ) (pipeline.Response, error) {

@@ -69,7 +69,7 @@ type Outcome struct {
 	output []byte
 }
 
-// Renderer runs plans.
+// Renderer runs the functions of packages.
 type Renderer struct {
 	Evaluator Evaluator
 	Observer  Observer
@@ -81,7 +81,7 @@ type Renderer struct {
 	Files func([]*yaml.RNode) (map[string][]byte, error)
 }
 
-// Rendering is the result of a plan.
+// Rendering is the outcome of running a plan's functions.
 type Rendering struct {
 	// Resources are the resources of all packages. After an error, they contain no changes of the failed function, and
 	// no resources of packages that the rendering did not reach.
@@ -90,8 +90,7 @@ type Rendering struct {
 	Mutations, Validations []Step
 }
 
-// Step is one function of a rendered pipeline and the outcome of its run. The outcome also tells if the function
-// could not be started.
+// Step is a function that ran, or that could not be started, with its outcome.
 type Step struct {
 	Call    Call
 	Outcome Outcome

@@ -30,8 +30,8 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places contains the file annotations of each resource before a mutator ran. The keys are numbers that identify
-	// the resources in another annotation. places is nil for a validator.
+	// places contains each resource's file annotations before a mutator ran. The keys are ids, which another
+	// annotation of the resource contains. places is nil for a validator.
 	places map[string]map[string]string
 }
 
@@ -46,7 +46,7 @@ func (p *Plan) Packages() int { return len(p.inDepth()) }
 // ImageTag is an image and its separate tag or version constraint, as in a Kptfile.
 type ImageTag struct{ Image, Tag string }
 
-// Images returns the distinct images of the functions of a plan and of all plans inside it.
+// Images returns the distinct images of the functions of a package and of all packages inside it.
 func (p *Plan) Images() []ImageTag {
 	var images []ImageTag
 	for _, plan := range p.inDepth() {
@@ -171,7 +171,7 @@ func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error)
 	return Call{Package: pkg, Function: f, Config: config}, nil
 }
 
-// FullName returns an image with the prefix of the user, unless the image's name contains a slash.
+// FullName prepends the user's prefix to an image, unless the image's name contains a slash.
 func (o Options) FullName(image string) string {
 	if o.ImagePrefix == "" || image == "" || strings.Contains(image, "/") {
 		return image

@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Render runs the functions of a plan and of the plans inside it. It stops at the first error, and returns the
-// error together with the rendering up to the failed function.
+// Render runs the functions of a package and of the packages inside it. It stops at the first error, and returns
+// the error together with the rendering up to the failed function.
 func (r *Renderer) Render(ctx context.Context, plan *Plan) (*Rendering, error) {
 	if !plan.Package.Kptfile.ParentsFirst {
 		return r.innerFirst(ctx, plan)
@@ -53,7 +53,7 @@ func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error)
 	return all, failed
 }
 
-// byLevel returns the plan and all plans inside it, in breadth-first order: outer packages first.
+// byLevel returns the plans of a package and of all packages inside it, outer packages first.
 func (p *Plan) byLevel() []*Plan {
 	levels := []*Plan{p}
 	for i := 0; i < len(levels); i++ {
@@ -62,7 +62,7 @@ func (p *Plan) byLevel() []*Plan {
 	return levels
 }
 
-// inDepth returns the plan and all plans inside it, in depth-first order.
+// inDepth returns the plans of a package and of all packages inside it, in depth-first order.
 func (p *Plan) inDepth() []*Plan {
 	plans := []*Plan{p}
 	for _, sub := range p.Subpackages {
@@ -71,8 +71,8 @@ func (p *Plan) inDepth() []*Plan {
 	return plans
 }
 
-// gatherResources returns the input of a package's functions, from the resources of all packages in the map own.
-// The input contains the resources of the package and of the packages inside it.
+// gatherResources returns the input of a package's functions, the resources of the package and of all packages
+// inside it. The keys of own are labels of packages.
 func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, plan := range p.inDepth() {
@@ -81,8 +81,8 @@ func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatterResources distributes the output of a package's functions to the packages in the map own. Resources of
-// unknown packages belong to the plan's package.
+// scatterResources stores the output of a package's functions in own, by the labels of the resources' packages.
+// Resources of unknown packages belong to this package.
 func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil

@@ -67,8 +67,8 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		(r.GetApiVersion() == "" && r.GetKind() == "Kustomization")
 }
 
-// wording contains two error texts, for a file outside of the package and for two resources at the same index of a
-// file. The texts differ for the input and the output of functions.
+// wording contains error texts for a file outside of the package, and for two resources at the same index of a
+// file. The input and the output of functions have different texts.
 type wording struct{ outside, twice string }
 
 var (
@@ -82,7 +82,7 @@ var (
 	}
 )
 
-// checkPlaces rejects a resource whose file is outside of its package, and resources with equal file and index.
+// checkPlaces rejects resources in a file outside of the package, and two resources at the same index of a file.
 func checkPlaces(resources []*yaml.RNode, words wording) error {
 	type place struct{ pkg, file, index string }
 	taken := map[place]bool{}

@@ -122,8 +122,8 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// checkOutput checks a function's output, and assigns new resources to the package of the call. A resource has two
-// annotations with its file, of which old SDKs change only one. As in kpt, the changed annotation counts.
+// checkOutput checks a function's output, and assigns new resources to the function's package. A resource names its
+// file in two annotations, and old SDKs change only one. As in kpt, the changed annotation counts.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
@@ -140,7 +140,7 @@ func (c Call) checkOutput(output []*yaml.RNode) error {
 }
 
 // Mutate runs a function on the resources that its selectors match, and returns all resources. While the function
-// runs, the given resources carry additional annotations. After an error, they are unchanged.
+// runs, resources have an annotation with an id. After an error, they contain no changes of the function.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	call.updateConfig(resources)
 	if !call.isSelective() {

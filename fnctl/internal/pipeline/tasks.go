@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// task renders a package, after the packages inside it and concurrently with other packages. It implements
-// [Observer] by storing the events of its functions, so that users see the packages in a fixed order.
+// task renders one package, after the packages inside it and concurrently with other packages. As an [Observer], it
+// stores the events of its functions, so that users see the packages in a fixed order.
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the package's position in a serial rendering. first is the smallest index of the packages in its tree.
+	// index is the package's position in a serial rendering. first is the lowest index in the package's tree.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -25,7 +25,7 @@ type task struct {
 	err    error
 
 	mu sync.Mutex
-	// live is the observer that shows the running function of this task. It is nil if no function is shown.
+	// live is the observer that currently shows this task's running function to the user. It is nil if none does.
 	live           Observer
 	started, shown int
 }
@@ -133,8 +133,8 @@ func (t *task) replayEvents(observer Observer) {
 	}
 }
 
-// resourcesUpTo returns the resources of the package and its subpackages as after a serial rendering that failed at
-// the task with this index. It omits packages that the serial rendering would not reach.
+// resourcesUpTo returns the resources of a package tree as a serial rendering leaves them after the failed task
+// with this index. It omits packages that the rendering does not reach.
 func (t *task) resourcesUpTo(index int) []*yaml.RNode {
 	if t.index <= index {
 		return t.output
@@ -170,7 +170,7 @@ func (t *task) Finished(call Call, outcome Outcome) {
 	}
 }
 
-// setLive stores the observer that shows a running function of this task. It is nil if no function is shown.
+// setLive stores the observer that shows this task's running function to the user, or nil if no function is shown.
 func (t *task) setLive(live Observer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,8 +179,8 @@ func (t *task) setLive(live Observer) {
 	}
 }
 
-// Waiting implements [Observer]. It drops the event unless an observer currently shows the running function,
-// because the reason for waiting would be out of date later.
+// Waiting implements [Observer]. It drops the event unless the running function is shown to the user, because the
+// reason for waiting would be out of date later.
 func (t *task) Waiting(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

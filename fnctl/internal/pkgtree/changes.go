@@ -99,7 +99,7 @@ func endLines(data, before []byte) []byte {
 	return bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 }
 
-// Original returns copies of a file's resources from before any function ran. file is relative to the tree's root.
+// Original returns copies of a file's resources before any function ran. file is relative to the tree's root.
 func (t *Tree) Original(file string) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, r := range t.files[file].resources {
@@ -108,13 +108,13 @@ func (t *Tree) Original(file string) []*yaml.RNode {
 	return resources
 }
 
-// IsOfSubpackage reports whether a file, by its path in the tree, belongs to a package inside the root package.
+// IsOfSubpackage reports whether the file at this path belongs to a package inside the root package.
 func (t *Tree) IsOfSubpackage(file string) bool {
 	f, ok := t.files[path.Clean(file)]
 	return ok && f.resources[0].GetAnnotations()[PackageAnnotation] != t.Root.Label()
 }
 
-// Only returns the change of a single file if the given resources replace the file's original resources.
+// Only returns the change of a single file, whose resources are replaced by the given resources.
 func (t *Tree) Only(file string, resources []*yaml.RNode) ([]Change, error) {
 	changes, err := t.Changes(resources)
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Path != file }), err

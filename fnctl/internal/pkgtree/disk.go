@@ -23,7 +23,7 @@ import (
 const (
 	// maxFileBytes is the maximum size of a file, because an untrusted package must not exhaust the memory.
 	maxFileBytes = 64 << 20
-	// maxPackageBytes is the maximum size of all files of a package together, to limit the memory in use.
+	// maxPackageBytes is the maximum size of all files of a package together, so that they fit into memory.
 	maxPackageBytes = 256 << 20
 )
 
@@ -75,7 +75,7 @@ func (d *disk) read(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s has more than %d MiB", d.displayPath(name), maxFileBytes>>20)
 }
 
-// open opens a regular file for reading. It rejects a pipe, and never waits for a writer of the pipe.
+// open opens a regular file for reading. It rejects pipes, and never waits for their writers.
 func (d *disk) open(name string) (*os.File, error) {
 	info, err := d.root.Stat(name)
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *disk) open(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The file may have been replaced since the first Stat, so that the opened file must be checked, too.
+	// Another process may have replaced the file since the first check, for example by a pipe.
 	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = errIrregular
 	}

@@ -37,8 +37,8 @@ var bookkeeping = []string{
 	migrationAnnotation,
 }
 
-// migrationAnnotation is the annotation with the number that kyaml assigns to a resource while a function runs.
-// kyaml does not export its key.
+// migrationAnnotation contains the number that kyaml assigns to a resource while a function runs. kyaml does not
+// export this key.
 const migrationAnnotation = "internal.config.kubernetes.io/annotations-migration-resource-id"
 
 // groupByFile groups resources by file, ordered by index. As in kpt, a resource without an index gets the highest
@@ -78,8 +78,8 @@ func positionOf(resource *yaml.RNode) int {
 	return -1
 }
 
-// encode returns the content of a file with the given resources. The documents in comments, which contain only
-// comments, keep their original positions.
+// encode returns the content of a file with the given resources. Documents that contain only comments keep their
+// original positions.
 func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, error) {
 	if len(comments) == 0 {
 		return encodeAll(path, resources...)
@@ -123,7 +123,7 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 // WriteList writes resources as a ResourceList. Annotations contain the path of each resource's file in the tree.
 func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
 
-// WriteListFor is WriteList with the configuration of a function as functionConfig. The configuration may be nil.
+// WriteListFor is WriteList with a function's configuration, which may be nil, as functionConfig.
 func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) error {
 	placed := make([]*yaml.RNode, 0, len(resources))
 	for _, r := range resources {
@@ -169,7 +169,7 @@ var separator = regexp.MustCompile(`\n---.*\n`)
 // comment is a document with only comments, such as a licence at the top of a file. Functions never see it.
 type comment struct {
 	text string
-	// index is the position of the comment, as the index of the resource after it.
+	// index is the position in the file of the resource that follows the comment.
 	index int
 }
 

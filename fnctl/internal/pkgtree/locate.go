@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// FileOf finds the first original resource with these properties, and returns its file and its index in the file.
-// An empty property matches all resources. The file is empty if no resource matches.
+// FileOf returns the file of the first original resource with these properties, and the resource's index in the
+// file. An empty property matches all resources. The file is empty if no resource matches.
 func (t *Tree) FileOf(apiVersion, kind, namespace, name string) (file string, index int) {
 	for path, f := range t.files {
 		for i, r := range f.resources {

@@ -27,7 +27,7 @@ type Tree struct {
 	files map[string]file // keys are paths relative to the root
 }
 
-// file is the original content of a file, with copies of its resources that functions do not change.
+// file contains a file's original content, and copies of its resources that functions cannot change.
 type file struct {
 	data      []byte
 	resources []*yaml.RNode
@@ -136,8 +136,8 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	return packages, err
 }
 
-// readResources reads the resources of a file called name in the package at dir, or of all files if name is a
-// directory. If subpackages is true, the result includes the packages inside the package.
+// readResources reads the resources of one file, or of all files below a directory, in the package at dir. If
+// subpackages is true, it includes the packages inside this package.
 func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNode, error) {
 	names, err := r.listFiles(path.Join(dir, name), subpackages)
 	if err != nil {

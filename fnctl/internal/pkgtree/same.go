@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// IsStyle reports whether a change leaves the resources of a file with the same values, order and comments. It
-// ignores the status of a Kptfile.
+// IsStyle reports whether a change affects only the style of a file, such as indentation. The values, their order
+// and the comments are then equal. The status of a Kptfile is ignored.
 func (c Change) IsStyle() bool {
 	if c.Before == nil || c.After == nil {
 		return false

@@ -99,7 +99,7 @@ func lastComments(lines []string, comments string) int {
 	return end
 }
 
-// isStill verifies the result of spliceChanges. It reports whether data contains exactly the resources in want.
+// isStill reports whether the changed text data contains exactly the resources in want.
 func isStill(data []byte, want []*yaml.RNode) bool {
 	got, err := Parse(data)
 	return err == nil && sameResources(got, want)

@@ -75,7 +75,7 @@ func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing
 // temporary files next to their targets, which takes time and may fail. It then renames them.
 type staging struct {
 	root *os.Root
-	// steps are the remaining renames. deletions run after them, so that an interruption loses no content.
+	// steps are the remaining renames. They run before the deletions, so that an interruption loses no content.
 	steps, deletions []step
 	// dirs are the directories created for new files, outermost first. They are removed after an error.
 	dirs []string
@@ -197,7 +197,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// describeProgress adds the paths that were written, and the paths that were not, to an error of commit.
+// describeProgress adds the written and the unwritten paths to an error that interrupted the writing.
 func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)
@@ -210,7 +210,7 @@ func (s *staging) describeProgress(done []string, err error) error {
 		strings.Join(left, ", "))
 }
 
-// discardRest removes temporary files that commit did not rename, and new directories that stayed empty.
+// discardRest removes temporary files that were not renamed, and new directories that stayed empty.
 func (s *staging) discardRest() {
 	for _, step := range s.steps {
 		if step.temp != "" {

@@ -48,7 +48,7 @@ type podsCommand struct {
 	text    string
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command fnctl pods.
 func NewCommand(env command.Environment) *cobra.Command {
 	c := &podsCommand{env: env}
 	cmd := &cobra.Command{

@@ -103,7 +103,7 @@ type Table struct {
 	widths []int // widths of the columns, which never shrink
 }
 
-// cells returns the cells of a row that are aligned in columns, and the reason for the pod's state.
+// cells returns the cells of a row that are aligned in columns, and separately the reason for the pod's state.
 func (t *Table) cells(r Row) (aligned []string, reason string) {
 	if t.Wide {
 		return []string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node, r.Owner}, r.Reason

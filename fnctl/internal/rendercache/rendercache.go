@@ -31,7 +31,7 @@ const staleAfter = time.Hour
 // image. If it is empty, the output is not cached.
 type Fingerprint func(ctx context.Context, image, tag string) (string, error)
 
-// Cache is an evaluator with a cache.
+// Cache is an evaluator that reuses the stored responses of functions.
 type Cache struct {
 	pipeline.Evaluator
 

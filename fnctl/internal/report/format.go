@@ -26,7 +26,7 @@ import (
 // Formats are the names of the formats of a [Report].
 var Formats = []string{"github", "json", "junit"}
 
-// Report is the report of a rendering for programs, such as CI systems.
+// Report describes a rendering to programs, such as CI systems.
 type Report struct {
 	// Dir is the directory of the package, as the user gave it.
 	Dir string
@@ -56,8 +56,8 @@ type function struct {
 	line    int
 }
 
-// locatedResult is a function's message about a resource, with the file and line of the resource. The path of the
-// file begins with the user's path of the package.
+// locatedResult is a function's message about a resource, with the resource's file and line. The file's path begins
+// with the package's path as the user gave it.
 type locatedResult struct {
 	Message  string            `json:"message"`
 	Severity string            `json:"severity"`
@@ -154,7 +154,7 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// Without a file in the result, or with a path relative to a package inside pkg, the resource determines the file.
+	// The result names no known file, or a path relative to an inner package. Its resource determines the file.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}
@@ -210,7 +210,7 @@ func (f function) firstError() string {
 	return ""
 }
 
-// failure describes a function's failure in a few words. It is empty if the function succeeded.
+// failure describes a function's failure in a few words, or returns an empty text if the function succeeded.
 func (f function) failure() string {
 	switch {
 	case f.Problem != "":

@@ -21,7 +21,7 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// step is a function that ran, or that could not run, in the form of the field status.renderStatus of a Kptfile.
+// step is an entry of the field status.renderStatus in a Kptfile, about a function that ran or could not run.
 type step struct {
 	Name  string `yaml:"name,omitempty"`
 	Image string `yaml:"image,omitempty"`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result converts results, the messages of functions about resources, to one form. They are from a
-// ResourceList, or from the error details of a failed evaluation.
+// Package result reads the messages of functions about resources, such as warnings. They are in a function's
+// output, or in the error details of a failed evaluation.
 package result
 
 import (
@@ -89,7 +89,7 @@ type File struct {
 	Index int    `yaml:"index,omitempty"`
 }
 
-// FromFailure returns the results in the details that a gateway attaches to the error of a failed function.
+// FromFailure returns the results of a failed function, which gateways attach to the error as details.
 func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	records := make([]Record, 0, len(failure.GetResults()))
 	for _, r := range failure.GetResults() {
@@ -108,7 +108,7 @@ func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	return records
 }
 
-// fromJSON converts a JSON value from a gateway to text. A scalar becomes plain text, and all other values YAML.
+// fromJSON converts a JSON value from a gateway to text. Scalars become plain text, and lists and maps become YAML.
 func fromJSON(value string) string {
 	node, err := yaml.Parse(value)
 	if err != nil || value == "" {
@@ -117,7 +117,7 @@ func fromJSON(value string) string {
 	return plainValue(node.YNode())
 }
 
-// plainValue converts a YAML node to text. A scalar becomes plain text, and all other values YAML.
+// plainValue converts a YAML node to text. Scalars become plain text, and lists and maps stay YAML.
 func plainValue(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode {
 		return strings.TrimSpace(node.Value)

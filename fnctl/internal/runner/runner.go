@@ -16,7 +16,7 @@ type Config struct {
 	Offline bool
 	// MaxMessageBytes is the maximum size of a request and of a response. It is required.
 	MaxMessageBytes int
-	// Environment contains variables of functions in addition to the environment of their images, as KEY=value.
+	// Environment contains variables for functions as KEY=value, in addition to the variables of their images.
 	Environment []string
 	// Help makes the runner call functions with the argument --help, and return the text that they write.
 	Help bool
@@ -35,7 +35,7 @@ type Runner interface {
 	Close() error
 }
 
-// Launcher describes whether a program that starts sandboxes, such as bubblewrap, works on this machine.
+// Launcher is the test result of a program that starts sandboxes on this machine, such as bubblewrap.
 type Launcher struct {
 	Name string `json:"name"`
 	// Problem is the reason for a failed trial. It is empty if the launcher works.
@@ -45,7 +45,7 @@ type Launcher struct {
 // Images is the store of pulled images on this machine, for the flag --local.
 type Images interface {
 	// Pull pulls an image and returns its full name. If tag is a version constraint, Pull selects a tag that satisfies
-	// it. Whenever the pull enters a new phase, Pull calls phase with a text for users.
+	// it. It calls phase with a text for users at the start of each phase of the pull.
 	Pull(ctx context.Context, image, tag string, phase func(string)) (name string, err error)
 	// List returns all images, starting with the least recently used image.
 	List() ([]Image, error)

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Call is an evaluation as the caller measured it, together with the gateway's record.
+// Call is an evaluation with the duration that the caller measured, and the gateway's record of it.
 type Call struct {
 	// Function is the image as the caller named it.
 	Function string
@@ -75,7 +75,7 @@ func (c Call) root() *span {
 	return &span{name: "call", took: c.Took, children: []*span{gateway}}
 }
 
-// describe returns a line about an evaluation, with its evaluator or error code, its pod and its failure.
+// describe summarizes an evaluation in a line, with its evaluator or error code, its pod and its failure.
 func describe(e *gatewayv1.Evaluation) string {
 	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
 	if e.GetPod() != "" {
@@ -110,8 +110,8 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span appends the line of a span and the lines of its children. The span's line begins with indent, and the
-// children's lines begin with below.
+// span appends the line of a span and the lines of its children. indent precedes the line of the span, and below
+// precedes the lines of its children.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))

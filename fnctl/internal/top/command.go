@@ -65,7 +65,7 @@ type topCommand struct {
 	interval time.Duration
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command fnctl top.
 func NewCommand(env command.Environment) *cobra.Command {
 	c := &topCommand{env: env}
 	cmd := &cobra.Command{
@@ -116,8 +116,8 @@ func (c *topCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// followStatus shows a new snapshot of the gateway's activity at each interval, until a signal from the user ends
-// ctx. It continues after a failed query.
+// followStatus shows a new snapshot of the gateway's activity at each interval, until the user stops it. It
+// continues after a failed query.
 func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, snapshot Snapshot) {
 	screen := command.IsTerminal(c.env.Stdout) && c.output == ""
 	if screen {

@@ -27,7 +27,7 @@ type Snapshot struct {
 	Pools  []*podmanagerv1.Pool
 	// Failures are the last failed evaluations, the newest first. Equal failures are shown together.
 	Failures []*gatewayv1.Evaluation
-	// Problems are texts about parts of the snapshot that are missing or out of date, with the reasons.
+	// Problems describe parts of the snapshot that are missing or out of date, with the reasons.
 	Problems []string
 	Now      time.Time
 }
@@ -142,13 +142,13 @@ func (r row) line(name int) string {
 	return fmt.Sprintf("%s  %7s  %10s  %7s  %7s  %5s  %5s", function, rate, failed, p50, p99, podCount, queue)
 }
 
-// The maximum numbers of lines about waiting evaluations, and about failures, in fnctl top.
+// The maximum numbers of lines in fnctl top about waiting evaluations, and about failures.
 const (
 	maxWaiting  = 5
 	maxFailures = 5
 )
 
-// atMost returns at most n lines, and a line with the number of omitted lines.
+// atMost returns the first n lines. If there are more lines, it adds a line with their number.
 func atMost(n int, lines []string) []string {
 	if left := len(lines) - n; left > 0 {
 		return append(lines[:n], fmt.Sprintf("… and %d more", left))

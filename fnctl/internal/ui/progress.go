@@ -71,8 +71,8 @@ func (p *Progress) Started(call pipeline.Call, resources int) {
 // quiet is the interval at which the elapsed time is shown if the output is not a terminal.
 const quiet = 30 * time.Second
 
-// signLife shows the elapsed time of the running function until stop is called. Terminals show the time each
-// second, and other outputs every 30 seconds.
+// signLife shows the elapsed time of the running function until stop is called. Terminals show it every second, and
+// other outputs every 30 seconds.
 func (p *Progress) signLife() (stop func()) {
 	every := quiet
 	if p.Live {
@@ -104,7 +104,7 @@ func (p *Progress) signLife() (stop func()) {
 	}
 }
 
-// runningLine returns the line of the running function, cut to the terminal. A wrapped line cannot be replaced.
+// runningLine returns the running function's line, cut to the terminal, because a wrapped line cannot be replaced.
 func (p *Progress) runningLine(waiting string) string {
 	const mark = "  … "
 	if waiting != "" {
@@ -175,8 +175,8 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
 	p.showLog(f.GetStderr())
-	// The error message may repeat the results and the log. It is shown only if the function did not exit on its own,
-	// or if there are neither results nor a log.
+	// The error message may repeat the results and the log. It is shown only if neither an exit code nor a signal
+	// ended the function, or if there are neither results nor a log.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
@@ -208,7 +208,7 @@ var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:    "stopped: it logged more than it may",
 }
 
-// failureReason explains a failure to users. It is empty for reasons that only later versions of fnctl know.
+// failureReason explains a failure to users. It is empty for reasons that this version of fnctl does not know.
 func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	switch r := f.GetReason(); r {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
@@ -240,7 +240,7 @@ func (p *Progress) maxColumns() int {
 	return math.MaxInt32
 }
 
-// cutEnd cuts the end of a text that is too long for its line. others is the width of the other texts on the line.
+// cutEnd cuts the end of a text that is too long for its line. others is the width of all other texts on the line.
 func (p *Progress) cutEnd(text string, others int) string {
 	return terminal.Truncate(text, max(p.maxColumns()-others, minShown), "…")
 }
