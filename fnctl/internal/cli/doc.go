@@ -109,8 +109,8 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	return c.show(ctx, name, resp)
 }
 
-// show prints the help text of a function, and ends it with a newline as kpt does. The text is on standard output
-// or, with --local, on standard error. Without --local, standard error may contain the progress of a download.
+// show prints a function's help text from standard output, with a final newline as in kpt. With --local, the text
+// may be on standard error, which otherwise may contain the progress of a download.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
 	help := string(resp.ResourceList)
 	if c.gateway.Local {

@@ -51,8 +51,8 @@ func readTarget(where string) (string, *pkgtree.Tree, error) {
 	return where, tree, err
 }
 
-// runOnInput runs the function on the resources from standard input, and writes the changed resources to standard
-// output. Without a configuration on the command line, it uses the functionConfig of the ResourceList.
+// runOnInput runs the function on resources from standard input, and writes the result to standard output. Without
+// a configuration on the command line, it uses the functionConfig of the input.
 func (c *evalCommand) runOnInput(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
 	resources, in, err := pkgtree.ReadList(c.env.Stdin, "standard input")
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	return output, errors.Join(err, c.results.write(c.env, []pipeline.Step{step}))
 }
 
-// saveFunction adds the function to the Kptfile if --save is set, so that fnctl render runs it too. As in kpt,
-// --output redirects only the resources, and the function is still added to the package's own Kptfile.
+// saveFunction adds the function to the package's Kptfile for --save, so that fnctl render runs it too. As in kpt,
+// this Kptfile is changed even if --output redirects the resources.
 func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	if !c.function.save {
 		return nil

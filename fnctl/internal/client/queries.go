@@ -136,7 +136,7 @@ func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 	return slices.Compact(images), nil
 }
 
-// suggestTimeout is the timeout of the query for the gateway's images, to suggest a similar image.
+// suggestTimeout is the timeout for listing the gateway's images, to suggest a similar image after a typo.
 const suggestTimeout = 2 * time.Second
 
 // suggestImage adds the most similar image of the gateway to the advice of an error about an unknown image.

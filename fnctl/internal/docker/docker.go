@@ -62,8 +62,8 @@ func notPossible(err error) error {
 	return command.WithCode(exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn})
 }
 
-// Arguments returns the command line without the program's name. If a link named docker, podman or nerdctl started
-// fnctl, it inserts the command docker, so that fnctl replaces the container runtime.
+// Arguments returns the command line without the program's name. It inserts the command docker if a link named
+// docker, podman or nerdctl started fnctl, so that fnctl replaces the container runtime.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	if slices.Contains(local.Dockers, name) {

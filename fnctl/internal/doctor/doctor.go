@@ -233,7 +233,7 @@ func (p probe) describeAnswer() string {
 	return checkMark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)
 }
 
-// checkMark returns the symbol of a check in the report: a tick if it passed, a cross if it failed.
+// checkMark returns the symbol of a check in the report, a tick if it passed and a cross if it failed.
 func checkMark(works bool) string {
 	if works {
 		return "✓"

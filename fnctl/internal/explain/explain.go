@@ -23,7 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Title names the function and the package of a step, for display.
+// Title returns the names of a step's function and package, for display.
 func Title(step pipeline.Step) string {
 	title := step.Call.Function.FullTitle()
 	if path := step.Call.Package.Path; path != "." {

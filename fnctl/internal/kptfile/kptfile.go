@@ -82,7 +82,7 @@ func (f Function) FullTitle() string {
 	return f.Title()
 }
 
-// Selector matches a resource if all fields that are set in the selector equal the properties of the resource.
+// Selector matches the resources whose properties equal all fields that are set in the selector.
 type Selector struct {
 	APIVersion  string            `yaml:"apiVersion,omitempty"`
 	Kind        string            `yaml:"kind,omitempty"`

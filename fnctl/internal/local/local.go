@@ -75,8 +75,8 @@ func (e *Evaluator) execute(
 	}
 }
 
-// runProgram runs a program and reads its output until the program and all of its child processes have closed it.
-// Otherwise, truncated output would count as complete. The program is stopped when ctx expires.
+// runProgram runs a program and reads its output until the program and all child processes have closed it, so that
+// truncated output never counts as complete. The program is stopped when ctx expires.
 func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -35,9 +35,9 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// updateConfig replaces the function's configuration by its version in resources, because earlier functions may
-// have changed it. If a function deleted the configuration, the original content is used. If a function added
-// resources to the file, the first resource is used.
+// updateConfig replaces the function's configuration by its current version, because earlier functions may have
+// changed it. If a function deleted it, the original content is used. If its file now contains several resources,
+// the first resource is used.
 func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {
 		// As in kpt, paths are compared as strings: ./fn.yaml differs from fn.yaml.

@@ -75,8 +75,8 @@ func matchAll(want, have map[string]string) bool {
 	return true
 }
 
-// mergeOutput returns all resources after a function that received only the selected resources. A selected resource
-// is replaced by the output with the same id, or removed if the output lacks the id. New resources are appended.
+// mergeOutput replaces the selected resources by a function's output, and returns all resources. An output with the
+// id of a selected resource replaces it. Selected resources without output are removed, new resources appended.
 func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	isSelected := map[string]bool{}
 	for _, r := range selected {

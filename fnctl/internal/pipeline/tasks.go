@@ -30,7 +30,7 @@ type task struct {
 	started, shown int
 }
 
-// newTasks returns a task for each package of a plan, in the order of a serial rendering: innermost packages first.
+// newTasks returns a task for each package of a plan, in the order of a serial rendering, inner packages first.
 func newTasks(plan *Plan) []*task {
 	var tasks []*task
 	var add func(*Plan) *task
@@ -50,8 +50,8 @@ func newTasks(plan *Plan) []*task {
 	return tasks
 }
 
-// innerFirst renders inner packages before outer packages, because functions of outer packages receive the
-// resources of both. Up to r.Jobs packages run concurrently, but events and results are in serial order.
+// innerFirst renders inner packages first, because functions of outer packages also receive their resources. Up to
+// r.Jobs packages run concurrently, but events and results are in serial order.
 func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
 	tasks := newTasks(plan)
 	if r.Jobs > 1 {

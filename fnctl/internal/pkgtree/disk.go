@@ -157,7 +157,7 @@ type kyamlDisk struct {
 // absolutePath converts a path below the directory to an absolute path, which kyaml's interface requires.
 func absolutePath(name string) string { return path.Join("/", name) }
 
-// relativeOf returns the path relative to the directory. It is the inverse of absolutePath.
+// relativeOf converts an absolute path of kyaml's interface to a path below the directory.
 func relativeOf(file string) string {
 	return path.Join(".", strings.TrimPrefix(filepath.ToSlash(file), "/"))
 }

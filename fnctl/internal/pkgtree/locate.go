@@ -29,9 +29,9 @@ func matchesAny(want, have string) bool { return want == "" || want == have }
 // Has reports whether the tree contains a file with resources at this path, relative to the tree's root.
 func (t *Tree) Has(file string) bool { return len(t.files[file].resources) > 0 }
 
-// Line returns the line number of a field in the original file, for reports. index is the position of the field's
-// resource in the file. If the resource lacks the field, Line returns the line of the closest enclosing field that
-// exists. If the file is unknown, Line returns 1.
+// Line returns the line number of a field in the original file, for reports. index is the resource's position in
+// the file. If the resource lacks the field, Line returns the line of the closest enclosing field. For an unknown
+// file, Line returns 1.
 func (t *Tree) Line(file string, index int, field string) int {
 	decoder := yaml.NewDecoder(bytes.NewReader(t.files[file].data))
 	for {

@@ -37,8 +37,8 @@ func isGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// IsHiddenFile reports whether the name of a file, or of a directory that it is in, begins with a dot. Shells and
-// file managers do not show such files, and other programs may read them as configuration or run them.
+// IsHiddenFile reports whether a file, or a directory above it, has a name that begins with a dot. Shells and file
+// managers do not show such files, and other programs may read them as configuration or run them.
 func IsHiddenFile(file string) bool {
 	for element := range strings.SplitSeq(file, "/") {
 		if strings.HasPrefix(element, ".") {

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
 
-// maxBytes is the maximum size of the cache on disk after a render: 1 GiB.
+// maxBytes is the maximum size of the cache on disk after a render, 1 GiB.
 const maxBytes = 1 << 30
 
 // staleAfter is the age after which a temporary cache file is removed, because a killed process left it behind.

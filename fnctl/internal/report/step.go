@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes reports about renderings: results.yaml and Kptfile status as in kpt, and CI formats.
+// Package report writes the outcome of renderings to results.yaml and Kptfiles as kpt does, and in CI formats.
 package report
 
 import (

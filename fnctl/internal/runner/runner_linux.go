@@ -29,8 +29,8 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	return r, nil
 }
 
-// TryLaunchers tests the methods that start sandboxes on this machine. If FNR_SANDBOX is auto, it tries each method
-// up to the first that works. Otherwise, it tries only the method in FNR_SANDBOX.
+// TryLaunchers tests the methods that start sandboxes on this machine, up to the first that works. If FNR_SANDBOX
+// is not auto, it tests only the method that FNR_SANDBOX names.
 func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	settings, err := localrunner.Load()
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top is the command fnctl top, which shows a gateway's current activity: rates, durations, pods, queues and
-// last failures. command.go queries the gateway, and top.go formats the answers.
+// Package top is the command fnctl top, which shows a gateway's current rates, durations, pods, queues and
+// failures. command.go queries the gateway, and top.go formats the answers.
 package top
 
 import (
