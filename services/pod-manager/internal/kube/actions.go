@@ -178,7 +178,7 @@ func markConflicts(err error) error {
 // this error, because its reason, Forbidden, is also the reason of other refusals.
 const quotaMessage = "exceeded quota"
 
-// creationProblem classifies the error of a failed creation for the callers that wait for the pod.
+// creationProblem converts the error of a failed creation to the problem that waiting callers see.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
 		// The token is rejected if this replica's pod was deleted with force. Other replicas' tokens still work.
@@ -224,7 +224,7 @@ func (c *Cluster) Extend(action pool.Extend) {
 	})
 }
 
-// patchExpiry writes a pod's expiry, in time of the API server's clock, to the pod's annotation. The patch contains
+// patchExpiry writes a pod's expiry to the pod's annotation, in time of the API server's clock. The patch contains
 // the UID, so that it fails if another pod now has the same name.
 func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
@@ -282,8 +282,8 @@ func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || 
 // any evaluation. The limit is not lower, because another replica may use the pod.
 const startingGrace = 30
 
-// shortGracePeriod shortens the grace period of a pod that has not run yet to startingGrace. It returns nil if the
-// pod's own grace period applies.
+// shortGracePeriod returns a grace period of 30 s (startingGrace) for a pod that has not run yet. It returns nil if
+// the pod's own grace period applies.
 func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
 		return nil

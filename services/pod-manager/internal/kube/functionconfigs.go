@@ -51,7 +51,7 @@ type FunctionConfigs struct {
 	// written contains the last status that this process wrote, by UID of the object. If another client overwrites
 	// this status, it is not written again.
 	written map[string]configStatus
-	// denied is the end of the pause in writing statuses after the API server denied a write, or zero.
+	// denied is the time until which no statuses are written, because the API server denied a write.
 	denied time.Time
 }
 
@@ -82,8 +82,8 @@ func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	}
 }
 
-// ReportBinaries shows errors of local binaries in the statuses of FunctionConfig objects, by object name. problems
-// is nil if no gateway that runs local binaries reports to this process.
+// ReportBinaries shows gateways' errors about local binaries in the statuses of FunctionConfig objects. The keys of
+// problems are object names. It is nil if no gateway that runs local binaries reports to this process.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)
@@ -146,7 +146,7 @@ func (f *FunctionConfigs) followInformer(
 }
 
 // registerHandlers subscribes to changes of FunctionConfig objects. After a change of an object's settings, all
-// objects are applied again. After a change of only its status, the status is checked again.
+// objects are applied again. If only the status changed, the status is checked again.
 func (f *FunctionConfigs) registerHandlers(
 	informer cache.SharedIndexInformer,
 ) (cache.ResourceEventHandlerRegistration, error) {
@@ -180,7 +180,7 @@ func (f *FunctionConfigs) startWriters(
 	}
 }
 
-// gather is the delay before a change is applied, so that further changes in this time are applied with it.
+// gather is the delay before a change is applied, so that changes in quick succession are applied together.
 const gather = 20 * time.Millisecond
 
 // awaitChange waits for a change of the objects, then 20 ms for further changes. It returns false if ctx is done.

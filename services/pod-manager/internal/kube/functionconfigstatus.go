@@ -30,8 +30,8 @@ const (
 	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
 	// gateways can report that a local binary is missing, so that the first status contains this error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay is the time for which an object's status waits until a gateway reports its local binary.
-	// Gateways need this time to connect, unless they report to another replica.
+	// unreportedDelay is the maximum wait for a gateway's report on an object's local binary before its status is
+	// written. Gateways need this time to connect, unless they report to another replica.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
@@ -77,9 +77,9 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError returns the error text for an object's status, or "" without problems. It shortens problems to
-// maxStatusError bytes. A gateway's problem is last, so that replicas without the gateway's report recognize the
-// text by its beginning.
+// statusError returns the error text for an object's status, or "" without problems. It shortens problems to 2 KiB
+// (maxStatusError). A gateway's problem is last, so that replicas without the gateway's report recognize the text
+// by its beginning.
 func statusError(problems []string, reported string) string {
 	text := ""
 	if len(problems) > 0 {
@@ -95,8 +95,8 @@ func statusError(problems []string, reported string) string {
 	}
 }
 
-// patchFor returns the patch that gives a FunctionConfig object this status, or nil if none is necessary. It does
-// not replace an error that a gateway reported to another replica. A patch with an error keeps the observed
+// patchFor returns the patch that writes this status to a FunctionConfig object, or nil if no patch is necessary.
+// It does not replace an error that a gateway reported to another replica. A patch with an error keeps the observed
 // generation. Other components' errors about the same generation are kept.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
@@ -216,9 +216,9 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has written this status before. The status is then not written again,
-// even if a client such as a replica of another version has changed it. Otherwise both clients would overwrite each
-// other forever.
+// alreadyWrote reports whether this process has already written this status. The status is then not written again,
+// even if another client, such as a replica of another version, has changed it. Otherwise both clients would
+// overwrite each other forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

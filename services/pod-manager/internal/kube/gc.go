@@ -36,7 +36,7 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	}
 }
 
-// scanGarbage queues the deletion of each Service without a pod, and the creation of each Service that a pod lacks.
+// scanGarbage queues the deletion of Services without a pod, and the creation of pods' missing Services.
 func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	podless, withoutService := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
@@ -53,9 +53,9 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task for the Service named id, unless another replica is responsible for
-// the Service. No replica is responsible while it cannot list the Leases. A deleted Service is then created again by
-// the first scan after that, because otherwise all replicas would create it, even if its pod is being deleted.
+// enqueueGarbageTask queues a background task for the Service named id if this replica owns the Service. A replica
+// owns no Service while it cannot list the Leases. Otherwise all replicas would create a deleted Service, even if
+// its pod is being deleted. The first scan after the outage creates the Service.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return
@@ -79,8 +79,7 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// recreateService creates a deleted Service again if its pod still exists, because another client deleted the
-// Service.
+// recreateService creates a Service again that another client deleted while its pod still exists.
 func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {
@@ -114,7 +113,7 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 }
 
 // Pods and Services are created concurrently, and informers receive them one after another. So a pod or Service
-// without its counterpart is garbage only if it has reached a minimum age.
+// without its counterpart counts as garbage only after a minimum age.
 const (
 	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute
@@ -124,7 +123,7 @@ const (
 	minPodAge = 5 * time.Second
 )
 
-// findGarbage returns the Services to delete, because they have no pod, and this program's pods without a Service.
+// findGarbage returns old Services without a pod, and this program's old pods without a Service.
 func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) (
 	podless []*corev1.Service, withoutService []*corev1.Pod,
 ) {
@@ -150,9 +149,9 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return podless, withoutService
 }
 
-// isPodService reports whether this program or Porch's function runner created s for a single pod. The pod's id is
-// then the Service's name, and is in its label and selector. Other Services with this label, such as a user's
-// Service for all pods of a function, must not be deleted.
+// isPodService reports whether this program or Porch's function runner created s for a single pod. Such a Service
+// has the pod's id as its name, label and selector. Other Services with this label, such as a user's Service for
+// all pods of a function, must not be deleted.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

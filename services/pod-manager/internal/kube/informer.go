@@ -166,7 +166,7 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records the success of a list request. If only watches are forbidden, the informer can then poll.
+// recordList stores if the last list request succeeded. The informer can then poll even if watches are forbidden.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -207,8 +207,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns an error if the informer is out of date. The error contains the kind of objects (things) and the
-// directory in deploy with the required Role (rights).
+// obstacle returns an error if the informer is out of date. things names the objects that it reads, and rights the
+// directory with the required Role.
 func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -64,7 +64,7 @@ type Cluster struct {
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
-	// sending is held from reading a pod's state until the pools receive it, so that states arrive in order.
+	// sending is locked while a pod's state is read and sent to the pools, so that states arrive in order.
 	sending sync.Mutex
 	// deleting contains the UIDs of pods that are being deleted together with their Services. Garbage collection must
 	// not create these Services again.
@@ -108,7 +108,7 @@ func (c *Cluster) servicesClient() typed.ServiceInterface {
 	return c.config.Client.CoreV1().Services(c.config.Namespace)
 }
 
-// newOutage returns the failure tracker of an informer, and adds it to c.outages.
+// newOutage returns a tracker for the failures of an informer, and adds it to c.outages.
 func (c *Cluster) newOutage(what string) *outage {
 	o := &outage{resource: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)

@@ -35,7 +35,7 @@ type Launching struct {
 	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a Launching for a cluster. It passes each launcher that it chooses to the function use.
+// NewLaunching returns a Launching for a cluster. It calls use with each launcher that it chooses.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	api := discovery.ToDiscoveryInterfaceWithContext(client.Discovery())
 	return &Launching{version: api.ServerVersionWithContext, use: use, log: log}
@@ -101,8 +101,8 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	return podspec.ImageVolume, nil
 }
 
-// classifyLaunchFailure changes the problem of a pod with a failed image volume from Fatal to Lost. The next pod
-// uses an init container and may work. Other problems stay unchanged.
+// classifyLaunchFailure changes the problem of a failed image volume from Fatal to Lost, because the next pod uses
+// an init container and may work. Other problems stay unchanged.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem

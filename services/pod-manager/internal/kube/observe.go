@@ -14,7 +14,7 @@ import (
 )
 
 // sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the name and
-// id, because new pods must not use this id. A lock prevents concurrent calls from sending an old state after a new
+// the id, which new pods must not use. A lock prevents concurrent calls from sending an old state after a new
 // state.
 func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	c.sending.Lock()

@@ -34,7 +34,7 @@ var (
 
 // PorchResourcesConfig configures the watcher of Porch's resources.
 type PorchResourcesConfig struct {
-	// Client only checks the features of the API server. Dynamic lists, watches and patches the objects.
+	// Client is used only to detect features of the API server, and Dynamic to list, watch and patch objects.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Discover lists the resources of a group and version. It returns a NotFound error if the group is not installed.
@@ -44,7 +44,7 @@ type PorchResourcesConfig struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// follower applies the objects of one of Porch's resources, such as FunctionConfigs.
+// follower applies the objects of a resource of Porch, such as FunctionConfigs.
 type follower interface {
 	// follow applies the objects and their changes. It returns nil when ctx is cancelled, or an error when the API
 	// server no longer serves the resource.
@@ -69,8 +69,8 @@ type PorchResources struct {
 	unsynced map[schema.GroupVersionResource]bool
 }
 
-// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It passes
-// each new template of function pods to the function use, and then logs the template as applied.
+// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It calls
+// use with each new template of function pods, and then logs that the template is applied.
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
@@ -87,10 +87,10 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover limit the interval at which the API server is asked for the installed resources.
+	// minDiscover and maxDiscover limit the interval of requests for the resources that are installed.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
-	// syncTimeout limits the time for which new pods wait until Porch's existing objects are applied.
+	// syncTimeout is the maximum time that new pods wait for the settings in Porch's existing objects.
 	syncTimeout = 5 * time.Second
 )
 
@@ -170,14 +170,14 @@ func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupV
 }
 
 const (
-	// minDenied and maxDenied limit the delay before a resource is watched again while the right to watch is missing.
+	// minDenied and maxDenied limit the delay between attempts to watch a resource without the right to do so.
 	minDenied = time.Minute
 	maxDenied = 10 * time.Minute
 )
 
-// watch runs an informer for the objects of a resource, and passes it to the function use. While the right to watch
-// is missing, it retries, and the settings from these objects stay unchanged. It returns nil when ctx is cancelled,
-// or an error if the resource does not exist.
+// watch runs an informer for the objects of a resource, and passes the informer to use. While the right to watch is
+// missing, it retries, and the settings from these objects stay unchanged. It returns nil when ctx is cancelled, or
+// an error if the resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -203,7 +203,7 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// watchOnce runs an informer and passes it to the function use. It returns the error that ended the watch.
+// watchOnce runs an informer for a resource while use runs. It returns the error that ended the watch.
 func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {

@@ -30,7 +30,7 @@ type task func(ctx context.Context, send func(pool.Event))
 // collection are background tasks. The queue is bounded, because each pod has at most one queued creation, deletion
 // and extension (see [Cluster.Extend]) and, per scan, two tasks of garbage collection.
 type tasks struct {
-	// urgent and later are queues of the ids with waiting tasks. An id may be in both.
+	// urgent and later are queues of ids that have waiting tasks. An id may be in both queues.
 	urgent, later *workqueue.Typed[string]
 
 	mu    sync.Mutex
@@ -94,7 +94,7 @@ func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string], send fun
 	}
 }
 
-// runLine runs the waiting tasks of an id in order. It does nothing if another worker is already running them.
+// runLine runs the waiting tasks with this id in order. It does nothing if another worker already runs them.
 func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
 	t.mu.Lock()
 	l := t.lines[id]
@@ -113,7 +113,8 @@ func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
 	}
 }
 
-// takeTask removes and returns the next task of a line. If no task is left, it returns nil and removes the line.
+// takeTask removes and returns the next task of a pod and its Service. If no task is left, it returns nil and
+// removes the line.
 func (t *tasks) takeTask(id string, l *line) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()

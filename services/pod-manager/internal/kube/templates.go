@@ -98,11 +98,11 @@ func (t *Templates) Current() podspec.Template {
 // Available returns a channel that closes once there is a template.
 func (t *Templates) Available() <-chan struct{} { return t.available }
 
-// templateTimeout limits the wait of a new pod for the first template. It is long enough for a ConfigMap that is
-// applied together with this program. It is short, so that waiting leases soon fail with the cause.
+// templateTimeout is the maximum wait of a new pod for the first template. It suffices for a ConfigMap that is
+// applied together with this program. It is short, so that waiting callers soon get the cause as an error.
 const templateTimeout = 2 * time.Second
 
-// Await returns the current template. If there is no template yet, it waits for up to templateTimeout. After the
+// Await returns the current template, and waits up to 2 s (templateTimeout) for the first template. After the
 // timeout, it returns an error with the reason that there is no template.
 func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	timer := time.NewTimer(templateTimeout)
@@ -117,7 +117,7 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle returns the reason that there is no template, of class [fault.Precondition] if a user must act.
+// obstacle returns the error for a missing template. Its class is [fault.Precondition] if a user must act.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,9 +158,9 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run watches the ConfigMap with the pod template until ctx is cancelled. It calls notify with each template, and
-// then logs the template as applied. If the ConfigMap is invalid or deleted, the current template stays in use.
-// With Porch's published Role, which permits only lists, changes arrive within about half a minute.
+// Run watches the ConfigMap with the pod template until ctx is cancelled. It calls notify with each new template,
+// and then logs that the template is applied. If the ConfigMap is invalid or deleted, the current template stays in
+// use. With Porch's published Role, which permits only lists, changes arrive within about half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -238,17 +238,17 @@ type base struct {
 	name      string
 }
 
-// baseParts contains the contents of Porch's two template objects by name. The content of a missing object is nil.
-// Contents are never modified.
+// baseParts contains the contents of Porch's two template objects, by object name. It contains nil for a missing
+// object. The contents are never modified.
 type baseParts map[string]map[string]any
 
-// baseTemplates returns the watchers of Porch's two template objects. They call the function changed with each new
-// template, and then log the template as applied.
+// baseTemplates returns the watchers of Porch's two template objects. A watcher calls changed with each new
+// template, and then logs that the template is applied.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{{t, changed, podTemplates, basePodTemplate}, {t, changed, serviceTemplates, baseServiceTemplate}}
 }
 
-// absent implements follower. It removes the content of Porch's missing template object from the template.
+// absent implements follower. It builds the template without Porch's template object, which is missing.
 func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
@@ -297,8 +297,8 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase stores the content of one of Porch's template objects, and makes the combination of both the current
-// template. If it is invalid, useBase returns an error and keeps the current template.
+// useBase replaces the content of one of Porch's template objects, and makes the combined template current. If the
+// combined template is invalid, it returns an error and keeps the current template.
 func (t *Templates) useBase(name string, content map[string]any) (
 	template podspec.Template, warnings []string, changed bool, err error,
 ) {
@@ -313,7 +313,7 @@ func (t *Templates) useBase(name string, content map[string]any) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// Before a launcher is chosen, only a user's pod template can be used, because it needs no launcher.
+		// As long as no launcher is chosen, only a user's pod template is usable, because it needs no launcher.
 		changed = parts[basePodTemplate] != nil
 	} else {
 		changed = before.Version() != template.Version()
@@ -324,9 +324,9 @@ func (t *Templates) useBase(name string, content map[string]any) (
 	return template, warnings, changed, nil
 }
 
-// combineParts builds the pod template from Porch's template objects and the launcher, an image volume or init
-// container. An automatically chosen launcher does not affect the template's version. So a change of the launcher
-// does not make existing pods outdated.
+// combineParts builds the pod template from Porch's template objects. It adds the wrapper server by an image volume
+// or an init container (the launcher). An automatic choice of the launcher does not affect the template's version,
+// so that existing pods do not become outdated.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

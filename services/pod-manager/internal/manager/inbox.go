@@ -65,8 +65,8 @@ func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// askLoop reads the state of the manager's main goroutine by running question in that goroutine. It returns an
-// error if ctx is done or the manager stops first.
+// askLoop calls question in the manager's main goroutine and returns the answer. It returns an error if ctx is done
+// or the manager stops first.
 func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
 	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// waiter connects a caller that waits for a lease with the manager. The caller gets reports, and finally an answer.
+// waiter passes reports, and finally the answer, from the manager to a caller that waits for a lease.
 type waiter struct {
 	// reports contains the latest unread report about the wait. Earlier reports are lost, because the capacity is 1.
 	reports  chan pool.Waiting
 	answered chan answer
 }
 
-// answer is the manager's final response to a request for a lease, a grant or an error.
+// answer is the manager's response to a request for a lease. It contains a grant or an error.
 type answer struct {
 	grant pool.Grant
 	// maxTime is the function's limit for the duration of an evaluation. Zero means no limit.
@@ -111,10 +111,10 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is the time after which the slow lookup of an image is reported to the caller.
+// slowResolve is the time after which a caller is informed that the lookup of an image is slow.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up an image's digest and properties. It tells the caller through waiting if this is slow.
+// resolveImage looks up an image's digest and properties. If this is slow, it informs the caller through waiting.
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {
@@ -154,8 +154,8 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage converts a grant to a message of the API, with the durations of the caller's wait. unsynced is the
-// wait for the list of existing pods, and resolving the wait for the image's lookup.
+// grantedMessage converts a grant to an API message with the durations of the caller's wait. unsynced is the wait
+// for the list of existing pods, and resolving the wait for the lookup of the image.
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{

@@ -19,18 +19,18 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks up an image in the background, and then passes the result to found in the manager's goroutine.
+	// lookUpImage looks up an image in the background, and then calls found in the manager's goroutine.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images maps functions with pools to the image properties that new pods require.
+	// images contains the image properties that new pods require, for each function with a pool.
 	images map[pool.Function]podspec.Function
 	// lookups maps an image to the number of leases that wait for its lookup in a registry.
 	lookups map[string]int32
 	// listedPods maps images to their configured minimum numbers of pods.
 	listedPods map[string]int
-	// minimum maps each image with a minimum number of pods to the function with the current digest of the image's
-	// tag. The pool of this function keeps the minimum.
+	// minimum maps each image with a minimum number of pods to the function that keeps this minimum. It is the
+	// function with the current digest of the image's tag.
 	minimum map[string]pool.Function
 }
 
@@ -87,8 +87,8 @@ func (l *loop) carryOut(action pool.Action) {
 	}
 }
 
-// createPod creates a pod in the background. If no caller has requested the function from this replica yet,
-// createPod looks up the properties of the image first.
+// createPod creates a pod in the background. It first looks up the properties of the image if no caller has
+// requested the function from this replica yet.
 func (l *loop) createPod(a pool.Create) {
 	if image, known := l.images[a.Function]; known {
 		l.config.Cluster.Create(a, l.settings.workloadOf(image))
@@ -138,7 +138,7 @@ func (l *loop) answerLease(id pool.LeaseID, a answer) {
 }
 
 // countPods updates the numbers of pods for the metrics. Every 10 seconds (forgetTicks), it also forgets images
-// that have neither a pool nor a minimum number of pods.
+// without a pool and without a minimum number of pods.
 func (l *loop) countPods() {
 	counts := l.machine.Counts()
 	l.metrics.counts.Store(&counts)

@@ -38,7 +38,7 @@ type Cluster interface {
 // Prober checks the health of pods in the background. It passes the results to [Inbox.Handle].
 type Prober interface {
 	Probe(action pool.Probe)
-	// Forget cancels the probe of a deleted pod. The UID protects the probe of a new pod with the same name.
+	// Forget cancels the probe of a pod. The UID distinguishes the pod from a later pod with the same name.
 	Forget(pod, uid string)
 }
 
@@ -57,9 +57,9 @@ type Config struct {
 	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it. OwnerOf
 	// is nil if this replica owns all functions.
 	OwnerOf func(image string) string
-	// StandDown hands over this replica's functions to other replicas, if any can own them, because function pods do
-	// not answer. An empty reason means that the pods answer again. StandDown must not block. It is nil if there are
-	// no other replicas.
+	// StandDown hands over this replica's functions to replicas that can own them, because function pods do not
+	// answer. An empty reason means that the pods answer again. StandDown must not block. It is nil if there are no
+	// other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings

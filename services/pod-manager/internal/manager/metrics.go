@@ -20,7 +20,7 @@ import (
 // metrics contains the manager's counters and gauges.
 type metrics struct {
 	rejections, creations tally
-	// counts contains the numbers of pods at the last tick.
+	// counts contains the numbers of functions and pods, updated every second.
 	counts atomic.Pointer[pool.Counts]
 	// waiting is the number of leases that are not granted yet. It includes leases that wait for the Kubernetes API
 	// or the image-resolver.
@@ -63,7 +63,7 @@ func newMetrics(meter metric.Meter) *metrics {
 	return m
 }
 
-// observePods reports the numbers of pods to the metrics exporter, summed up for images with equal labels.
+// observePods exports the numbers of pods as a metric. It adds up images with equal labels.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)

@@ -30,7 +30,7 @@ const (
 	lookupInterval = time.Minute
 )
 
-// keepMinimum keeps the minimum numbers of pods of images, until ctx is done. It looks up the images regularly,
+// keepMinimum maintains the configured minimum numbers of pods until ctx is done. It looks up the images regularly,
 // because their tags may move to other digests.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
@@ -80,8 +80,8 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 	return lookups.Wait() == nil
 }
 
-// requestOf returns the request for the lookup of an image that has a minimum number of pods. If the image's tag is
-// a version constraint, the request is for the newest tag that satisfies the constraint.
+// requestOf returns the request to look up an image from the configuration. If the image's tag is a version
+// constraint, the request is for the newest tag that satisfies the constraint.
 func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	i := strings.LastIndexByte(image, ':')
 	if i < 0 || strings.ContainsAny(image[i:], "@/") || strings.ContainsRune(image, '@') {
@@ -105,7 +105,7 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods applies an image's minimum number of pods to the image's newly looked-up digest. If the tag moved, it
+// keepPods applies an image's minimum number of pods to the digest that a lookup returned. If the tag moved, it
 // ends the minimum of the former digest.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
@@ -122,7 +122,7 @@ func (l *loop) keepPods(image string, what podspec.Function) {
 }
 
 // setMinimum passes a function's minimum number of pods to the pools. If several images refer to the function, the
-// largest minimum counts. If none does, the minimum is 0.
+// largest minimum counts. If no image refers to it, the minimum is 0.
 func (l *loop) setMinimum(f pool.Function) {
 	pods := 0
 	for image, other := range l.minimum {

@@ -32,12 +32,12 @@ type Settings struct {
 	// Configs contains the settings of FunctionConfig objects. For the same image, they replace the settings in
 	// Functions. Configs is nil if there are no FunctionConfigs.
 	Configs *functionconfig.Set
-	// MinPods is the minimum number of pods of functions in Functions that set no minimum. Zero disables all minimums,
-	// including the minimums that functions set.
+	// MinPods is the default minimum number of pods for entries in Functions. Zero disables all minimums, even
+	// minimums that functions set.
 	MinPods int
 }
 
-// listedPods returns the configured minimum numbers of pods by image, without images that have none.
+// listedPods returns the configured minimum number of pods of each image that has a minimum.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {
@@ -105,8 +105,8 @@ func override[T int | ~int64](to *T, value T) {
 	}
 }
 
-// entryOf returns the settings of a single function. Its FunctionConfig takes precedence over the settings for its
-// digest in Functions, and these over the settings for its tag.
+// entryOf returns the settings of a single function. A FunctionConfig takes precedence over settings for the
+// function's digest. These take precedence over settings for its tag.
 func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncTimeout is the maximum time for which a caller waits until all existing pods are known. If the Kubernetes API
+// syncTimeout is the maximum time that a caller waits until all existing pods are known. If the Kubernetes API
 // needs longer, the caller is redirected to another replica with a complete list of pods.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which a new reason for the wait is reported to the caller.
+// obstacleInterval is the interval at which the reason for a wait is checked, and reported if it changed.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until all existing pods are known. It tells the caller the reason for the wait. Its own timeout
-// is necessary because the deadline of a remote caller is unknown.
+// awaitSync waits until all existing pods are known, and tells the caller the reason for the wait. It has its own
+// timeout, because the deadline of a remote caller is unknown.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	select {
 	case <-m.config.Synced:
@@ -57,11 +57,11 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 	}
 }
 
-// ignoreReports discards reports about a wait, for callers that request no lease, such as a list of pools.
+// ignoreReports discards reports about a wait, for requests that cannot show them, such as a list of pools.
 func ignoreReports(*lease.Waiting) {}
 
-// syncTimeoutOf returns the timeout of awaitSync for a caller. It is shorter than the caller's deadline, so that
-// the error reaches the caller in time.
+// syncTimeoutOf returns the maximum time that awaitSync waits for this caller. It is shorter than the caller's
+// deadline, so that the error reaches the caller in time.
 func syncTimeoutOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

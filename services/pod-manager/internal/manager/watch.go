@@ -29,8 +29,8 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// listPools returns the pools that match a requested image. It includes a pool without digest for each image that
-// is being looked up, so that users see the reason for the wait.
+// listPools returns the pools that match a requested image. For each image that is being looked up, it adds a pool
+// without digest, so that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
@@ -69,7 +69,7 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp counts the leases that wait for the lookup of an image. more is 1 at its start and -1 at its end.
+// lookUp adds more, which is 1 or -1, to the number of leases that wait for the lookup of an image.
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// labelMember is the label of the Lease objects that belong to replicas of the pod-manager.
+	// labelMember is the label that marks Lease objects of pod-manager replicas.
 	labelMember = "krm-function-runner.github.io/pod-manager"
 	memberValue = "member"
 	// annotationAddress contains the address where gateways reach the replica.
@@ -22,11 +22,11 @@ const (
 	// functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	fieldManager        = "krm-function-runner"
-	// prefix is the prefix of the names of replicas' Leases. It avoids conflicts with other Leases in the namespace.
+	// prefix begins the names of replicas' Leases, to avoid conflicts with other Leases in the namespace.
 	prefix = "fnr-"
 )
 
-// newLease returns the Lease object of a replica. The renew time is only for users: replicas do not read it.
+// newLease returns the Lease object that describes a replica. Its renew time is only for users, not for replicas.
 func newLease(m Member, now time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -84,7 +84,7 @@ func (k *Keeper) ownMember() Member {
 	return k.me
 }
 
-// recordRenewal stores the request time of the last successful renewal of the Lease.
+// recordRenewal stores the time when the last successful renewal of the Lease was sent.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -32,12 +32,13 @@ const (
 	renewInterval = 3 * time.Second
 	// retryInterval is the delay before the next renewal after a failed request.
 	retryInterval = time.Second
-	// maxRightsInterval is the maximum delay before the next renewal when the rights on Leases are missing. The first
-	// delay is retryInterval, because an API server that has just started refuses requests that it allows later.
+	// maxRightsInterval is the maximum delay between renewals while the rights on Leases are missing. The first delay
+	// is a second (retryInterval), because an API server that has just started may refuse requests that it allows
+	// later.
 	maxRightsInterval = 15 * time.Minute
-	// minPause is the minimum pause after a renewal that took long, because the Kubernetes API is slow.
+	// minPause is the minimum pause between two renewals if the Kubernetes API is slow.
 	minPause = 100 * time.Millisecond
-	// cycleTimeout limits a renewal of the Lease and the following list. It suffices if both requests need 2.5 s.
+	// cycleTimeout limits a renewal of the Lease and the following list. It suffices if each request takes 2.5 s.
 	cycleTimeout = 6 * time.Second
 )
 
@@ -119,9 +120,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews the Lease and lists all Leases. This replica needs the list even if the renewal failed. If
-// the rights on Leases are missing, it forgets its peers 15 s (aliveFor) after the last list, so that this replica
-// owns all functions.
+// renewAndList renews this replica's Lease and lists all Leases, even if the renewal failed. Without the rights on
+// Leases, it forgets all peers 15 s (aliveFor) after the last list, so that this replica owns all functions.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
@@ -197,22 +197,22 @@ func (k *Keeper) hasJoined() bool {
 	}
 }
 
-// Joined returns a channel that closes once this replica has published the owners of functions. It also closes
-// without rights on Leases, and after at most 21 s (aliveFor plus cycleTimeout).
+// Joined returns a channel that closes once this replica has published the owners of functions. It also closes if
+// the rights on Leases are missing, and in any case after 21 s (aliveFor plus cycleTimeout).
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
 // StandDown hands over this replica's functions to its peers within seconds, for a reason that users see. An empty
 // reason permits this replica to own functions again.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
-// Started permits this replica to own functions after its start, see [Config.Starting].
+// Started permits this replica to own functions, because its start is complete (see [Config.Starting]).
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
 // Leave makes this replica own no functions until the process exits, for a reason such as the shutdown.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown changes the reasons that this replica owns no functions. If the effective reason changed, the Lease is
-// written at once.
+// standDown updates the reason that this replica owns no functions. If the reason changed, the Lease is written at
+// once, so that peers learn of it.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
 	before := k.me.StoodDown
@@ -229,12 +229,12 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// notRenewed is the reason that this replica owns no functions if its Lease was not renewed for aliveFor. Its peers
-// then believe that it is dead.
+// notRenewed is the reason that this replica owns no functions after its Lease was not renewed for 15 s (aliveFor).
+// Peers then believe that this replica is dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
-// Owners returns the current owners of functions. Before the first list of Leases, or if the rights to list them
-// are missing for aliveFor, this replica owns all functions.
+// Owners returns the current owners of functions. This replica owns all functions before the first list of Leases,
+// and after the rights to list them were missing for 15 s (aliveFor).
 func (k *Keeper) Owners() Owners {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -253,8 +253,8 @@ func (k *Keeper) Owners() Owners {
 func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
 // Owns reports whether this replica certainly owns an image's function now. It returns false if the last list of
-// Leases is too old, unless the rights to list them are missing. Callers must call it before each deletion of a
-// pod, because an earlier result may be outdated after a pause of the process.
+// Leases is too old, unless the rights to list them are missing. Callers must call it right before each deletion of
+// a pod, because a result may become outdated while the process is paused.
 func (k *Keeper) Owns(image string) bool { return k.isCurrent() && k.Owners().Owner(image).Mine }
 
 // isCurrent reports whether this replica has listed all Leases recently, or cannot list them for lack of rights.

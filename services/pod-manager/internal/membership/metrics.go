@@ -30,7 +30,7 @@ func (k *Keeper) registerMetrics(meter metric.Meter) {
 	}, members, owning))
 }
 
-// stateName returns the label "reason" of the metric fn.replica.owning, such as "member" or "stood_down".
+// stateName returns the value of the label "reason" in the metric fn.replica.owning, such as "member".
 func (k *Keeper) stateName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Owners is an immutable snapshot of the replicas that own functions, as this replica observes them. With the zero
-// Owners, this replica does not coordinate with other replicas, and owns all functions.
+// Owners is an immutable snapshot of the owners of all functions, as this replica observes them. The zero value
+// means that replicas do not coordinate, and this replica owns all functions.
 type Owners struct {
 	// StoodDown is the reason that this replica owns no functions. It is empty if the replica owns functions.
 	StoodDown string
@@ -22,8 +22,8 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas that accept ownership. If none does, it divides them
-// among all, because otherwise nobody would delete pods.
+// newOwners divides the functions among the living replicas that accept ownership. If there are none, all living
+// replicas share the functions, because otherwise no replica would delete pods.
 func newOwners(self Member, others []Member) Owners {
 	all := slices.Concat(others, []Member{self})
 	o := Owners{self: self.Name, shared: true, alive: len(all)}
@@ -62,7 +62,7 @@ func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 // functions.
 func (o Owners) Shared() bool { return o.shared }
 
-// Event returns the event that informs the pools of the owners of functions.
+// Event returns the event that informs the pools of the current owners of functions.
 func (o Owners) Event() pool.OwnersChanged {
 	event := pool.OwnersChanged{
 		Owner:    func(f pool.Function) pool.Owner { return o.Owner(f.Reference) },

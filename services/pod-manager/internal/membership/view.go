@@ -17,9 +17,9 @@ const (
 	forgetAfter = time.Hour
 )
 
-// Member describes a replica. It is the content of the replica's Lease.
+// Member describes a replica, as stored in the replica's Lease.
 type Member struct {
-	// Name is the name of the replica. The name of its Lease is this name with a prefix.
+	// Name is the name of the replica. Its Lease has the same name with the prefix "fnr-".
 	Name string
 	// Address is the address where gateways reach the replica, as host:port. It is empty if gateways cannot reach
 	// it.
@@ -28,24 +28,24 @@ type Member struct {
 	StoodDown string
 }
 
-// ownershipKey returns the key of the replica for the hash function that assigns functions to replicas.
+// ownershipKey returns the replica's key for the hash that assigns functions to replicas.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// view is an immutable snapshot of the Leases in the last list. The age of a Lease counts from the last change that
-// this replica observed, not from a peer's timestamps. Leases do not age while lists fail, because their replicas
-// may be alive.
+// view is an immutable snapshot of all replicas' Leases. The age of a Lease counts from the last change that this
+// replica observed, not from a peer's timestamps. Leases do not age while list requests fail, because their
+// replicas may be alive.
 type view struct {
 	leases []agedLease
 	at     time.Time // time of the last list, or zero before the first list
 }
 
-// agedLease is a Lease with the time when this replica last observed a change of the Lease.
+// agedLease is a Lease and the time when this replica last observed a change of the Lease.
 type agedLease struct {
 	lease   *coordinationv1.Lease
 	changed time.Time
 }
 
-// observe returns the view after a list of all Leases at the time now. Unchanged Leases keep their time of change.
+// observe returns the snapshot after a new list of all Leases. Unchanged Leases keep their last time of change.
 func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	next := view{at: now}
 	for i := range all {
@@ -60,7 +60,7 @@ func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	return next
 }
 
-// aliveMembers returns the living replicas, sorted by name, except the replica with the name without.
+// aliveMembers returns the living replicas, sorted by name. The parameter without names a replica to omit.
 func (v view) aliveMembers(without string) []Member {
 	var alive []Member
 	for _, seen := range v.leases {

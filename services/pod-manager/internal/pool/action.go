@@ -71,13 +71,13 @@ type Create struct {
 // Delete deletes a pod and its Service. The result is the event [PodGone] or [DeleteFailed].
 type Delete struct {
 	Name, UID string
-	// Version is the resource version that the pod must still have, or empty. An unused pod is deleted only if it is
-	// unchanged, because another replica may have extended its expiry.
+	// Version is the resource version that the pod must still have, or empty for any. An unused pod must be unchanged,
+	// because another replica may have extended its expiry.
 	Version  string
 	Function Function
 	Slot     int
 	Reason   string
-	// Eviction is the category of the reason, for metrics.
+	// Eviction is the kind of reason for the deletion, for metrics.
 	Eviction string
 	// Foreign is true if the pod must be deleted although another replica owns its function.
 	Foreign bool
@@ -102,12 +102,12 @@ type Extend struct {
 	ReclaimAfter time.Time
 }
 
-// Probe checks the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result
-// is the event [Probed]. If the server does not answer for a while, a single event [Unanswered] is sent before.
+// Probe checks the health of a pod until the pod is healthy or deleted, or Timeout has passed. The result is the
+// event [Probed]. If the pod does not answer for a while, a single event [Unanswered] is sent before.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
-	// Question is the number of the probe, by which the events [Probed] and [Unanswered] refer to it.
+	// Question is the number of the probe. The events [Probed] and [Unanswered] contain it.
 	Question uint64
 	// Timeout limits the duration of the probe. Zero means no limit.
 	Timeout time.Duration
@@ -116,8 +116,8 @@ type Probe struct {
 // Unprobe cancels the running probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown hands over this replica's functions to other replicas, if any can own them, because its pods do not
-// answer. An empty reason permits this replica to own functions again.
+// StandDown hands over this replica's functions to replicas that can own them, because its pods do not answer. An
+// empty reason permits this replica to own functions again.
 type StandDown struct{ Reason string }
 
 func (Grant) isAction()  {}

@@ -13,7 +13,7 @@ type Function struct {
 	Digest string
 }
 
-// Limits contains a function's limits. MaxPods, MaxWaitlistLength and MaxConcurrency count as 1 if they are zero.
+// Limits limits a function's pods and leases. MaxPods, MaxWaitlistLength and MaxConcurrency count as 1 if zero.
 type Limits struct {
 	// MaxPods is the maximum number of usable pods. Draining pods do not count, so that new pods can be created before
 	// draining pods are gone. While an outdated pod is replaced, one more pod may exist.
@@ -43,15 +43,15 @@ type Config struct {
 	SchedulingTimeout time.Duration
 	// InProcess is true if the callers run in the same process. They cannot be redirected to other replicas.
 	InProcess bool
-	// Template is the version of the template for new pods. It is empty while the template is unknown. During this
-	// time, no pod counts as outdated.
+	// Template is the version of the template for new pods. No pod counts as outdated while it is empty, because the
+	// template is unknown.
 	Template string
-	// PodName returns the name of a new pod in a slot, the number of a pod within its pool. predecessor is the UID of
-	// the former pod in the slot. PodName must be a pure function, so that all replicas choose the same name for the
-	// same slot. Different functions and slots must have different names.
+	// PodName returns the name of a new pod. slot is the number of the pod within its pool, and predecessor the UID of
+	// the slot's former pod. PodName must be a pure function, so that all replicas choose the same name. Different
+	// functions and slots must have different names.
 	PodName func(f Function, slot int, predecessor string) string
-	// PodID returns the id by which a Service selects the pod in a slot, the number of a pod within its pool. PodID
-	// must be a pure function. Slots of different functions may share an id.
+	// PodID returns the id by which a Service selects a pod. slot is the number of the pod within its pool. PodID must
+	// be a pure function, and may return the same id for different functions.
 	PodID func(f Function, slot int) string
 }
 

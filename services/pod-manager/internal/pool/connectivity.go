@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// silenceTimeout is the time from the report of a silent pod to its draining. A pod is reported after 2 s without
-	// an answer. silenceTimeout is also the minimum time between two samples of serving pods.
+	// silenceTimeout is the time between the report that a pod does not answer and its draining. The report follows 2
+	// s without an answer. Ready pods are also probed at most once in this time to test the network.
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the interval at which a few serving pods are probed while all pods answer.
 	sampleInterval = 5 * time.Second
 	// minSilentPods is the minimum number of silent pods for which the network counts as broken. A single answer of
 	// another pod proves that the network works.
 	minSilentPods = 2
-	// sampleSize is the maximum number of serving pods, on different nodes, that are probed together. Their answers
-	// distinguish the loss of a node from the loss of the network.
+	// sampleSize is the maximum number of ready pods that are probed together to test the network. They run on
+	// different nodes, to distinguish the loss of a node from the loss of the network.
 	sampleSize = 3
 )
 
 // connectivity tracks whether this replica can reach function pods. A pod is silent if it does not answer probes
 // although Kubernetes reports it as ready. Either the pod or the network to the pod is then broken.
 type connectivity struct {
-	// silent maps the names of pods that do not answer to the moment when this was detected.
+	// silent contains the moment at which each unresponsive pod was detected, by pod name.
 	silent     map[string]moment
 	lastAnswer uint64    // number of the last event with an answer of a pod
 	sampledAt  time.Time // time of the last sample
@@ -47,7 +47,7 @@ func (m *Machine) recordSilence(s *step, p *pod) {
 	m.sampleServing(s)
 }
 
-// sampleServing probes up to sampleSize serving pods on different nodes. An answer proves that the network works.
+// sampleServing probes up to 3 (sampleSize) ready pods on different nodes. An answer proves that the network works.
 func (m *Machine) sampleServing(s *step) {
 	if s.age(m.connectivity.sampledAt) < silenceTimeout {
 		return
@@ -69,8 +69,8 @@ func (m *Machine) sampleServing(s *step) {
 	}
 }
 
-// drainSilent drains a pod that does not answer a probe. If Kubernetes still reports the pod as ready, the pod may
-// be healthy and this replica disconnected. The pod is then probed again, and becomes ready again if it answers.
+// drainSilent drains a pod that does not answer a probe. If Kubernetes reports the pod as ready, this replica may
+// be disconnected instead. The pod is then probed again, and becomes ready again if it answers.
 func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 	p.removal.unexplained = true
@@ -82,7 +82,7 @@ func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 }
 
 // judgeConnectivity drains pods that do not answer probes, and detects that this replica is disconnected from all
-// pods. It runs with each tick.
+// pods. It runs every second.
 func (m *Machine) judgeConnectivity(s *step) {
 	c := &m.connectivity
 	if m.ownership.replicas > 1 && s.age(c.sampledAt) >= sampleInterval {
@@ -112,8 +112,8 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost marks this replica as disconnected if too many pods are silent. It emits the action StandDown after a
-// change. unheard is the number of pods that have been silent since the last answer of any pod.
+// setLost marks this replica as disconnected if at least two pods (minSilentPods) are silent. After a change, it
+// emits [StandDown]. unheard is the number of pods that were silent since the last answer of any pod.
 func (m *Machine) setLost(s *step, unheard int) {
 	c := &m.connectivity
 	was := c.lost
@@ -129,8 +129,8 @@ func (m *Machine) setLost(s *step, unheard int) {
 	s.emit(StandDown{Reason: c.lost})
 }
 
-// confirmsSilence reports whether a draining pod may be deleted. A pod that does not answer may be healthy and this
-// replica disconnected. So its deletion waits until Kubernetes no longer reports it as ready, or until 3 s
+// confirmsSilence reports whether a draining pod may be deleted. A pod that does not answer may be healthy if this
+// replica is disconnected. Its deletion waits until Kubernetes no longer reports it as ready, or until 3 s
 // (silenceTimeout) after another pod answered. The 3 s are necessary, because pods do not answer all at once when a
 // network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
@@ -146,7 +146,7 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent makes a pod ready again that was drained because it did not answer, after the pod answers a probe.
+// reviveSilent makes a drained pod ready again if it was drained for its silence and now answers a probe.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

@@ -9,7 +9,7 @@ import (
 )
 
 // Event is an input of the [Machine], such as a request for a lease. Events may be late, repeated or lost. The
-// Machine ignores an observation of a pod that is older than the last.
+// Machine ignores outdated observations of pods.
 type Event interface{ applyTo(m *Machine, s *step) }
 
 // LeaseID identifies a lease. Callers must use each LeaseID only once.
@@ -22,7 +22,7 @@ type LeaseRequested struct {
 	Function Function
 	// Avoid contains the names of pods that failed during the caller's earlier attempts.
 	Avoid []string
-	// Tried contains the addresses of replicas that the caller has asked for this lease before.
+	// Tried contains the addresses of replicas that the caller already asked for this lease.
 	Tried []string
 }
 
@@ -79,7 +79,7 @@ type Identity struct{ ID, Secret string }
 
 func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
-// Phase is a step of a lease's wait, from queueing to connecting to the pod. Later phases have greater values.
+// Phase is a step in a caller's wait for a pod, such as the pull of the image. Later phases have greater values.
 type Phase = podmanagerv1.Phase
 
 // The phases, in order.
@@ -105,7 +105,7 @@ type Problem struct {
 	Unreachable bool
 }
 
-// ProblemKind classifies a pod's problems by their consequence for the leases that wait for the pod.
+// ProblemKind classifies problems of pods by their consequences for waiting callers.
 type ProblemKind int
 
 const (
@@ -130,7 +130,7 @@ func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 // broken reports whether the problem prevents the pod from ever becoming ready.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
 
-// ForeignObserved reports a pod of another function runner with an id in this program's format. New pods must not
+// ForeignObserved reports a pod of another function runner with an id like those of this program. New pods must not
 // use the id, because a Service with this id would select the foreign pod.
 type ForeignObserved struct{ Name, ID string }
 
@@ -149,14 +149,14 @@ type DeleteFailed struct{ Name, UID string }
 // Probed reports the result of a [Probe].
 type Probed struct {
 	Name, UID string
-	// Question is the number of the probe, from [Probe]. Results of earlier probes are ignored.
+	// Question is the number of the [Probe]. Results of earlier probes are ignored.
 	Question uint64
 	// Unhealthy is the error of a failed probe. It is empty if the pod is healthy.
 	Unhealthy string
 }
 
-// Unanswered reports that a pod has not answered a [Probe] for a while. Only a probe without timeout sends this
-// event, and then continues.
+// Unanswered reports that a pod has not answered a [Probe] for a while. The probe continues. Probes with a timeout
+// do not send this event.
 type Unanswered struct {
 	Name, UID string
 	Question  uint64
@@ -168,8 +168,8 @@ type OwnersChanged struct {
 	Owner func(Function) Owner
 	// Replicas is the number of replicas that share the functions.
 	Replicas int
-	// Lost is the reason that this replica cannot use the Kubernetes API. It is empty if this replica can use the
-	// Kubernetes API, or if no replica can.
+	// Lost is the reason that this replica cannot use the Kubernetes API. It is empty if this replica can use the API,
+	// or if no replica can.
 	Lost string
 }
 
@@ -190,11 +190,11 @@ type Tick struct{}
 type Owner struct {
 	// Mine is true if this replica is the owner.
 	Mine bool
-	// Address is the address of the owner for gateways, if another replica is the owner. It is empty if unknown.
+	// Address is the address where gateways reach an owner other than this replica. It is empty if unknown.
 	Address string
-	// Alone is true if replicas do not coordinate. Other replicas may then own the function, too.
+	// Alone is true if replicas do not coordinate, so that other replicas may own the function too.
 	Alone bool
 }
 
-// isCertain reports whether this replica coordinates with other replicas and is the only owner.
+// isCertain reports whether this replica is the only owner, because it coordinates with other replicas.
 func (o Owner) isCertain() bool { return o.Mine && !o.Alone }

@@ -12,24 +12,24 @@ import (
 // when a pod is deleted.
 const quotaRetry = 10 * time.Second
 
-// takeoverTime is the maximum time until other replicas own the functions of a replica that cannot renew its Lease.
+// takeoverTime is the maximum time until other replicas take over from a replica that cannot renew its Lease.
 const takeoverTime = 20 * time.Second
 
-// watchLag is the maximum delay until this replica observes that another replica has extended a pod's expiry.
+// watchLag is the maximum delay before this replica observes another replica's extension of a pod's expiry.
 const watchLag = 2 * time.Second
 
 // capacity tracks whether the namespace's ResourceQuota is used up. While it is used up, pools that need a pod wait
 // in line. The least recently used idle pods are deleted to make room for them.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
-	// refused is Kubernetes' message about the last pod over the quota. Until refusedUntil, no pod is created.
+	// refused is the message with which Kubernetes last refused a pod. No pod is created until refusedUntil.
 	refused      string
 	refusedUntil time.Time
 }
 
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether the quota has room and no other pool is before p in the line for capacity.
+// admits reports whether pool p may create a pod now, because the quota has room and no other pool is first.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.nextInLine()
 	return !c.atQuota(now) && (first == nil || first == p)
@@ -43,7 +43,7 @@ func (c *capacity) nextInLine() *pool {
 	return c.rankedLine()[0]
 }
 
-// rankedLine returns the pools that wait for capacity, and puts pools without a pod first.
+// rankedLine returns the pools that wait for capacity. Pools without a usable pod are first.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int {
@@ -56,7 +56,7 @@ func (c *capacity) leaveLine(p *pool) {
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }
 
-// enterLine adds a pool to the line for capacity if leases or the replacement of an outdated pod require a pod.
+// enterLine adds a pool to the line for capacity if leases wait for it or an outdated pod must be replaced.
 // Otherwise it removes the pool from the line.
 func (m *Machine) enterLine(s *step, p *pool) {
 	if len(p.queue) == 0 && !p.needsSurge(s.at) {
@@ -66,10 +66,10 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. The first pools
-// instead get the room of pods that are already leaving. If no pod of its own functions is idle, this replica
-// redirects callers of a pool without a pod, because each replica knows best the idle pods of its own functions.
-// Pods of other owners are the last resort, see mayEvictForeign.
+// evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. Pods that are
+// already leaving make room for the first pools. If this replica has no idle pods, it redirects callers of a pool
+// without a pod, because each replica knows best the idle pods of its own functions. Pods of other owners are the
+// last resort, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -104,16 +104,16 @@ func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	return true
 }
 
-// mayEvictForeign reports whether idle pods of other owners may be drained to make room for a pool. It permits this
-// at once if callers cannot ask another replica. Otherwise a lease must have waited for takeoverTime. An owner that
-// cannot use the Kubernetes API does not write its uses of pods, and loses its functions within this time.
+// mayEvictForeign reports whether idle pods of other owners may be drained to make room for a pool. If callers can
+// use another replica, a lease must first wait for 20 s (takeoverTime). An owner that cannot use the Kubernetes API
+// does not write its uses of pods, and loses its functions within this time.
 func (m *Machine) mayEvictForeign(s *step, p *pool) bool {
 	return m.config.InProcess || p.owner.Alone ||
 		(len(p.queue) > 0 && s.age(p.queue[0].requested.at) >= takeoverTime)
 }
 
-// countLeaving counts the pods that will make room for new pods, because Kubernetes or this replica is removing
-// them. A pod no longer counts after 2 minutes (deletionTimeout), because its deletion may never complete.
+// countLeaving counts the pods that are being removed and so make room for new pods. A pod no longer counts after 2
+// minutes (deletionTimeout), because its deletion may never complete.
 func (m *Machine) countLeaving(now time.Time) int {
 	n := 0
 	for _, p := range m.pods.byName {
@@ -126,8 +126,8 @@ func (m *Machine) countLeaving(now time.Time) int {
 }
 
 // idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned
-// is false, it returns the idle pods of all other functions. Replicas extend the expiry of a pod in use regularly,
-// so another replica does not use a pod without a recent extension.
+// is false, it returns all other idle pods, except pods with a recently extended expiry. Replicas regularly extend
+// the expiry of pods in use, so another replica may use such a pod.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {
@@ -146,7 +146,7 @@ func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	return idle
 }
 
-// sendOn redirects the callers that wait for a pool without a pod to other replicas. Callers that have tried all
+// sendOn redirects waiting callers to other replicas if the pool has no usable pod. Callers that have tried all
 // replicas continue to wait here.
 func (m *Machine) sendOn(s *step, p *pool) {
 	if p.countUsable() > 0 || m.config.InProcess {
@@ -160,7 +160,7 @@ func (m *Machine) sendOn(s *step, p *pool) {
 	}
 }
 
-// waitReason returns the reason, for users, that pools wait in line for capacity.
+// waitReason explains to users a function's wait for capacity.
 func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }

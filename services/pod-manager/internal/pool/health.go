@@ -43,15 +43,15 @@ func (p *pod) endProbe(s *step) {
 	}
 }
 
-// check moves a ready pod that may be broken to the state checking, and probes it. The pod gets no leases until it
-// answers. The reason is shown to users.
+// check probes a ready pod that may be broken. The pod gets no leases until it answers. The reason is shown to
+// users.
 func (p *pod) check(s *step, early bool, reason string) {
 	p.setState(s.at, checking, reason)
 	p.health.checkedEarly = early
 	p.probe(s, checkTimeout)
 }
 
-// whyChecked is the reason shown to users for the probe of a pod that a lease reported as broken.
+// whyChecked is the reason that users see while a pod is probed because an evaluation found it broken.
 const whyChecked = "an evaluation found it broken, and its health is being probed"
 
 // markReady moves a pod to the state ready after a probe found it healthy.
@@ -65,20 +65,20 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the previous observation (before). Containers
-// that Kubernetes has not reported as running do not count, because a probe may succeed before this report.
+// containersStopped reports whether a pod's containers stopped since the observation before. Containers that
+// Kubernetes never reported as running do not count, because a probe may succeed before this report.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
 	return !p.observed.containersRun() && (p.ran || stalled || lostAddress)
 }
 
-// lostReadiness reports whether Kubernetes no longer reports a serving pod as ready, such as after a node failure.
+// lostReadiness reports whether a serving pod is no longer ready in Kubernetes, such as after a node failure.
 func (p *pod) lostReadiness(before Observation) bool {
 	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
 
-// restart moves a pod whose containers stopped back to the state starting, because Kubernetes may start them again.
+// restart moves a pod with stopped containers back to the state starting, because Kubernetes may restart them.
 func (p *pod) restart(now time.Time) {
 	p.setState(now, starting, "")
 	p.since = now
@@ -86,15 +86,15 @@ func (p *pod) restart(now time.Time) {
 	p.ran = false
 }
 
-// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, this
+// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, the
 // report may arrive after the check of the pod, at any time until the pod is gone.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
-// isStalled reports whether a pod's problem has lasted so long that waiting leases must fail. For a problem such as
-// an unavailable registry, this takes at most 2 seconds. For a pod without a node, it takes the time unscheduled,
-// because an autoscaler may need minutes to add a node.
+// isStalled reports whether a pod's problem lasted so long that waiting leases must fail. The limit is at most 2
+// seconds for problems such as an unavailable registry. A pod may wait longer for a node (unscheduled), because an
+// autoscaler may need minutes to add a node.
 func (p *pod) isStalled(now time.Time, unscheduled time.Duration) bool {
 	timeout := min(unscheduled, 2*time.Second)
 	if p.observed.Phase == PhaseScheduling {
@@ -120,7 +120,7 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that exceeded its timeout. expected is the state "ready" or "there".
+// lateProblem returns the problem of a pod that was not as expected, "ready" or "there", before its timeout.
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -141,8 +141,8 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of consecutive pods that may be lost before they become ready. Then the waiting leases
-	// are rejected.
+	// maxAttempts is the maximum number of consecutive attempts to create a pod. If all these pods are lost before
+	// they are ready, the waiting leases are rejected.
 	maxAttempts = 3
 	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
 	// cause is temporary, the maximum is maxHeldBackoff, because leases wait for the next attempt.
@@ -151,11 +151,11 @@ const (
 	maxHeldBackoff = 4 * time.Second
 	// failureMemory is the time after which a failed attempt to create a pod no longer affects new leases.
 	failureMemory = time.Minute
-	// maxBroken is the number of consecutive leases that must report a pod as broken to drain it despite its probes.
+	// maxBroken is the number of consecutive reports of a broken pod that drain it even if its probes succeed.
 	maxBroken = 3
 )
 
-// failure describes the recent failed attempts to create a pod of a pool.
+// failure describes a pool's recent failed attempts to create a pod.
 type failure struct {
 	problem  Problem
 	at       time.Time
@@ -165,7 +165,7 @@ type failure struct {
 }
 
 // countAttempt counts a failed attempt to create a pod, and delays the next attempt. The delay doubles with each
-// attempt. For lost pods, the delay starts only after maxAttempts consecutive attempts.
+// attempt. After lost pods, the delay starts only with the third consecutive failure (maxAttempts).
 func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
@@ -182,13 +182,13 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	f.until = now.Add(f.backoff)
 }
 
-// backsOff reports whether it is too early for the next attempt to create a pod. If no lease needs the pod (needed
-// is false), attempts are at least a minute (failureMemory) apart.
+// backsOff reports whether it is too early for the next attempt to create a pod. Without leases that need a pod,
+// attempts are at least a minute (failureMemory) apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
 
-// faultClass returns the class of the error that waiting leases get because of the problem.
+// faultClass returns the class of the error that the problem causes for waiting callers.
 func (k ProblemKind) faultClass() fault.Class {
 	switch k {
 	case Lost, Held:
@@ -208,8 +208,8 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt to create a pod. It ignores a pod that was ready if a new pod may
-// work. If several pods are lost together, only one of them counts.
+// countLoss counts a lost pod as a failed attempt to create a pod. A pod that was ready does not count if a new pod
+// may work. If several pods are lost together, only the first counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
@@ -218,20 +218,20 @@ func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	p.countFailure(s, problem)
 }
 
-// countDeletion counts a pod that another client deleted before it was ready as a failed attempt to create a pod.
+// countDeletion counts a deletion by another client, before the pod was ready, as a failed attempt to create a pod.
 func (p *pool) countDeletion(s *step, pod *pod) {
 	reason := "pod " + pod.name + " was deleted by another client before it was ready"
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// drainFailed drains a broken pod, and counts it as a failed attempt to create a pod, see countLoss.
+// drainFailed drains a broken pod, and may count its loss as a failed attempt to create a pod, see countLoss.
 func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// recheckBroken probes a pod that a lease reported as broken. The pod gets no leases until it answers. After
-// maxBroken consecutive reports, the pod is drained instead.
+// recheckBroken probes a pod that a caller reported as broken. The pod gets no leases until it answers. After 3
+// consecutive reports (maxBroken), the pod is drained instead.
 func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
 		return // already checked, or leaving

@@ -12,7 +12,7 @@ import (
 // Machine decides about the pods and leases of all functions. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// since is the moment when the current template arrived, or this replica's start if the template has not changed.
+	// since is the moment when the template last changed, or this replica's start.
 	since moment
 	// pools is sorted by creation, so that the same events always lead to the same actions.
 	pools        []*pool
@@ -54,15 +54,15 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s.event++
 	s.actions = nil
 	event.applyTo(m, s)
-	// Reconciling a pool may mark another pool as dirty, for instance the next pool that waits for capacity.
+	// Reconciling a pool may require reconciling another pool, such as the next pool that waits for capacity.
 	for p := m.nextPool(); p != nil; p = m.nextPool() {
 		m.reconcile(s, p)
 	}
 	return s.actions
 }
 
-// nextPool returns the next pool to reconcile, or nil. Pools marked as dirty come before the first pool in line for
-// capacity, and this pool counts only if the ResourceQuota has room.
+// nextPool returns the next pool to reconcile, or nil. Pools marked as dirty come first. The first pool in line for
+// capacity is next if the ResourceQuota has room.
 func (m *Machine) nextPool() *pool {
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
@@ -99,7 +99,7 @@ func (m *Machine) addPod(s *step, p *pod) {
 	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
 }
 
-// removePod removes a pod from its pool, the index of all pods and the other records.
+// removePod removes a pod from memory, because it was deleted or its creation failed.
 func (m *Machine) removePod(s *step, p *pod) {
 	delete(m.pods.byName, p.name)
 	delete(m.pods.ids, p.name)
@@ -146,7 +146,7 @@ func (m *Machine) createMissing(s *step, p *pool) {
 	m.capacity.leaveLine(p)
 }
 
-// createPod adds a pod in the lowest free slot to a pool, and emits the action [Create].
+// createPod adds a new pod to the pool's lowest free slot, and emits [Create] for the pod.
 func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	since := s.at
 	if len(p.queue) > 0 {
@@ -178,8 +178,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// Reject leases that wait for capacity longer than a pod may need to become ready. The cause is that Kubernetes
-	// does not delete draining pods, or that too many pools need a pod.
+	// Leases wait for capacity only as long as a pod may need to become ready. Either Kubernetes does not delete
+	// draining pods, or too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
@@ -192,8 +192,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// obstacleOf returns the reason that a pool creates no pod for its waiting leases, or "" without such a reason. The
-// pool may wait in line for capacity, or for the next attempt after a failure.
+// obstacleOf returns the reason that the pool cannot create a pod for waiting leases now, or "". The reason is a
+// lack of capacity, or a recent failure to create a pod.
 func (m *Machine) obstacleOf(p *pool) string {
 	switch {
 	case slices.Contains(m.capacity.line, p):
@@ -205,7 +205,7 @@ func (m *Machine) obstacleOf(p *pool) string {
 	}
 }
 
-// deleteDrained deletes the draining pods of a pool that have no leases, if this replica must delete them.
+// deleteDrained deletes the pool's draining pods without leases, except pods that another replica deletes.
 func (m *Machine) deleteDrained(s *step, p *pool) {
 	for _, pod := range p.pods {
 		if pod.state.usable() || pod.use.leases > 0 || !pod.isDeletedHere() {
@@ -416,8 +416,8 @@ func (Tick) applyTo(m *Machine, s *step) {
 	s.dirty = append(s.dirty[:0], m.pools...) // because any timeout or delay may be over
 }
 
-// collectGarbage drains expired pods and pods above MaxPods in the pools that this replica owns. It forgets
-// long-deleted pods and unused pools.
+// collectGarbage drains expired pods and pods above MaxPods in the pools that this replica owns. It also removes
+// long-deleted pods and unused pools from memory.
 func (m *Machine) collectGarbage(s *step) {
 	for _, p := range m.pools {
 		if p.owner.Mine {
@@ -438,7 +438,7 @@ func (m *Machine) collectGarbage(s *step) {
 	maps.DeleteFunc(m.leases.outOfMemory, old)
 }
 
-// timeOut handles pods that exceed a timeout, for instance because they do not become ready.
+// timeOut drains or forgets pods that exceed a timeout, for instance because they do not become ready.
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop may remove a pod
 		pod := p.pods[i]
@@ -446,8 +446,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // its owner decides
 		case pod.state == creating:
-			// The pod is only removed from memory and not deleted. It may not exist, or another replica may use it, because
-			// replicas choose equal names. If the pod exists, a later event about the pod adds it again.
+			// Remove the pod only from memory. It may not exist, or another replica may use it, because replicas choose
+			// equal names. If the pod exists, a later event adds it again.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

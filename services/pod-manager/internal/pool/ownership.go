@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// ownership contains the owners of functions, as the last event OwnersChanged reported them.
+// ownership contains the owners of functions according to the last [OwnersChanged] event.
 type ownership struct {
 	of        func(Function) Owner
 	replicas  int    // replicas that own functions
@@ -45,8 +45,8 @@ func (p *pool) adoptPods(s *step) {
 	p.failure = failure{} // the former owner's attempts are unknown
 }
 
-// handOver ends the management of a pool's pods when another replica becomes the pool's owner. It cancels this
-// replica's deletions and probes of the pods, because the new owner decides. Leases on the pods continue.
+// handOver ends the management of a pool's pods when another replica becomes the pool's owner. It cancels deletions
+// and probes of the pods, because the new owner decides. Leases on the pods continue.
 func (p *pool) handOver(s *step) {
 	for _, pod := range p.pods {
 		pod.returnToStarting(s)
@@ -55,13 +55,13 @@ func (p *pool) handOver(s *step) {
 	}
 }
 
-// isManaged reports whether this replica creates and probes pods of the pool. It does so as the owner, or because
-// leases wait for the pool here.
+// isManaged reports whether this replica creates and probes pods of the pool. It manages the pools that it owns,
+// and pools for which callers wait here.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
 // incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It returns
-// "" for an owner that coordinates with other replicas. A disconnected replica remains the owner only if all
-// replicas are disconnected, and then no replica can do better.
+// "" if this replica is the only owner. A disconnected replica stays the owner only if all replicas are
+// disconnected, and then no replica can do better.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || p.owner.isCertain() {
 		return ""
@@ -69,7 +69,7 @@ func (m *Machine) incapacity(p *pool) string {
 	return cmp.Or(m.ownership.lost, m.connectivity.lost)
 }
 
-// trustReadiness sets the state of another replica's pod to the readiness that Kubernetes reports. This replica
+// trustReadiness adopts the readiness that Kubernetes reports for a pod that another replica owns. This replica
 // probes such pods only while leases wait here (see probeForOwner). It must still be able to grant leases on them
 // when their owner cannot be reached.
 func (p *pod) trustReadiness(s *step) {
@@ -85,7 +85,7 @@ func (p *pod) trustReadiness(s *step) {
 	}
 }
 
-// probeForOwner probes starting pods of another replica's pool while leases wait for the pool here.
+// probeForOwner probes starting pods that another replica owns, while callers wait for the pods here.
 func (p *pool) probeForOwner(s *step) {
 	if p.owner.Mine || len(p.queue) == 0 {
 		return
@@ -97,8 +97,8 @@ func (p *pool) probeForOwner(s *step) {
 	}
 }
 
-// redirectWaiting redirects the callers that wait for a pool to the owner, or to any replica if this replica cannot
-// serve the pool. Callers that have already tried the owner wait here.
+// redirectWaiting redirects waiting callers to the replica that owns the function, unless they already tried it. If
+// this replica cannot serve the pool, it redirects the remaining callers to any replica.
 func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {

@@ -23,7 +23,7 @@ type step struct {
 
 func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
 
-// markDirty marks a pool, so that it is reconciled before [Machine.Handle] returns.
+// markDirty causes a pool to be reconciled before [Machine.Handle] returns.
 func (s *step) markDirty(p *pool) {
 	if !slices.Contains(s.dirty, p) {
 		s.dirty = append(s.dirty, p)
@@ -32,7 +32,7 @@ func (s *step) markDirty(p *pool) {
 
 func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }
 
-// state is the state of a pod in its life cycle. The package comment lists the transitions.
+// state is a step in the life cycle of a pod. The package comment lists the transitions.
 type state int
 
 const (
@@ -88,10 +88,10 @@ type removal struct {
 	unsound  bool   // true if the pod is broken
 	// unexplained is true if the pod stopped answering and the kubelet has not reported the reason yet.
 	unexplained bool
-	// silentSince is the moment when a pod that was drained for its silence stopped answering probes, else zero.
+	// silentSince is the moment when the pod stopped answering probes. It is zero if this did not cause the draining.
 	silentSince moment
-	// confirmedAt is the time when another pod answered, which showed that this pod is broken and the network is
-	// not. It is zero until then.
+	// confirmedAt is the time when an answer of another pod proved that the network works, and so this pod is broken.
+	// It is zero until then.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	backoff     time.Duration
@@ -107,13 +107,13 @@ const (
 )
 
 const (
-	// minDeletionBackoff is the first delay before a refused deletion is retried. It doubles up to deletionTimeout.
+	// minDeletionBackoff is the delay before the first retry of a failed deletion. It doubles up to deletionTimeout.
 	minDeletionBackoff = time.Second
 	// deletionTimeout is the time after which the deletion of a pod is requested again if the pod still exists.
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state, for a reason shown to users.
+// setState moves a pod to another state. The reason is shown to users.
 func (p *pod) setState(now time.Time, to state, reason string) {
 	continues := to == p.state || (p.state == creating && to == starting) || (!p.state.usable() && !to.usable())
 	if !continues {
@@ -139,8 +139,8 @@ func (p *pod) phase() Phase {
 	return p.observed.Phase
 }
 
-// newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. If
-// the versions are equal, an observation without an address is the older observation.
+// newerThan reports whether the pod's last observation has a newer resource version than o. If the versions are
+// equal, an observation without an address is older.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
@@ -191,14 +191,14 @@ func (p *pod) drain(s *step, reason string, r removal) {
 	s.markDirty(p.pool)
 }
 
-// isDeletedHere reports whether this replica deletes the draining pod. If another replica owns the function, this
-// replica deletes only pods that it drained to make room for other pods.
+// isDeletedHere reports whether this replica must delete the draining pod. It deletes pods of other replicas'
+// functions only if it drained them to make room for other pods.
 func (p *pod) isDeletedHere() bool {
 	return p.pool.owner.Mine || p.removal.eviction == evictionCapacity
 }
 
-// returnToStarting cancels the removal of a draining or deleting pod, unless Kubernetes is already deleting the
-// pod. The pod returns to the state starting.
+// returnToStarting cancels the removal of a pod and moves it to the state starting. It does nothing if Kubernetes
+// is already deleting the pod.
 func (p *pod) returnToStarting(s *step) {
 	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
@@ -207,7 +207,7 @@ func (p *pod) returnToStarting(s *step) {
 	}
 }
 
-// changedSinceDrain reports whether a draining pod changed, so that another replica may use the pod.
+// changedSinceDrain reports whether a draining pod changed in Kubernetes. Another replica may then use the pod.
 func (p *pod) changedSinceDrain() bool {
 	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
@@ -226,8 +226,8 @@ type expiry struct {
 // extensionInterval returns the minimum change of a pod's expiry that justifies a write to the Kubernetes API.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// mergeAnnotation updates the expiry from the pod's annotation, because another replica may have extended it. If
-// the annotation is missing, annotation is zero, and the next scan writes it.
+// mergeAnnotation adopts a later expiry from the pod's annotation, because another replica may have extended it. A
+// missing annotation is passed as zero, and written by the next scan.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation
@@ -249,8 +249,8 @@ func (p *pod) extendExpiry(s *step) {
 	p.writeExpiry(s)
 }
 
-// writeExpiry writes a pod's new expiry to the pod's annotation by the action [Extend]. It skips changes smaller
-// than extensionInterval.
+// writeExpiry emits [Extend] to write a pod's new expiry to its annotation. It skips small changes, see
+// extensionInterval.
 func (p *pod) writeExpiry(s *step) {
 	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < extensionInterval(p.pool.limits.TTL) {
 		return

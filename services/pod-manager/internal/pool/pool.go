@@ -43,24 +43,24 @@ import (
 	"time"
 )
 
-// pool contains the pods of a function, and the leases that wait for these pods.
+// pool contains the pods of a function and the queue of leases that wait for a pod.
 type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	// version identifies the template and settings for new pods. since is the moment when this version arrived.
+	// version identifies the current template and settings. The field since is the moment when they arrived.
 	version version
 	since   moment
-	// minPods is the configured minimum number of pods. They exist even if no lease needs them.
+	// minPods is the configured minimum number of pods, which exist even if no lease needs them.
 	minPods int
 	pods    []*pod   // sorted by slot
 	queue   []*lease // sorted by arrival
 	failure failure
-	// predecessors contains the UID of the last deleted pod in each slot. A slot is the number of a pod within the
-	// pool. The name of the next pod in the slot depends on this UID.
+	// predecessors maps each slot, the number of a pod within the pool, to the UID of its last deleted pod. The name
+	// of the slot's next pod depends on this UID.
 	predecessors map[int]string
 	emptySince   time.Time // time when the last pod was removed
-	// reportPositions is true if the next report must contain the changed positions of waiting leases in the queue.
+	// reportPositions is true if the next report must tell callers their changed positions in the queue.
 	reportPositions bool
 
 	leasesTotal, coldStartsTotal int64
@@ -76,7 +76,7 @@ func (p *pool) countUsable() int {
 	return n
 }
 
-// countDemand returns the number of leases that need a usable pod, because they wait for it or run on it.
+// countDemand returns the number of leases that wait for the pool or run on its usable pods.
 func (p *pool) countDemand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
@@ -92,7 +92,7 @@ func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
 
-// minimum returns the minimum number of pods of the pool, or 0 if another replica must maintain it.
+// minimum returns the number of pods that this replica must keep, or 0 if another replica owns the pool.
 func (p *pool) minimum() int {
 	if !p.owner.Mine {
 		return 0
@@ -111,14 +111,13 @@ func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
 	}
 }
 
-// isNeeded reports whether leases use a pod, or may use it because they wait for its pool. A needed pod does not
-// expire.
+// isNeeded reports whether leases use a pod or wait for its pool. A needed pod does not expire.
 func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || (pod.state.usable() && len(p.queue) > 0)
 }
 
-// inMinimum reports whether a pod must not expire, because it belongs to the pool's minimum number of pods.
-// Outdated pods belong to the minimum until a pod of the current version serves.
+// inMinimum reports whether a pod must not expire, as part of the pool's minimum number of pods. Outdated pods
+// count only until a pod of the current version is ready.
 func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
 	n := 0
@@ -136,8 +135,8 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	return false
 }
 
-// canDelete reports whether a pool can be removed from memory, because it has been empty for 10 minutes (goneFor).
-// Until then, the names of new pods depend on the UIDs of its former pods.
+// canDelete reports whether an empty pool can be removed from memory. The pool stays for 10 minutes (goneFor),
+// because it stores UIDs of deleted pods that determine the names of new pods.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
@@ -155,7 +154,7 @@ func (p *pool) configure(s *step, c Config) {
 	s.markDirty(p)
 }
 
-// followObservation updates the state of a pod after a new observation. before is the previous observation.
+// followObservation updates the state of a pod to its last observation. before is the previous observation.
 func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	o := pod.observed
 	switch {
@@ -183,8 +182,8 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
 }
 
-// reconsiderRemoval continues the removal of a changed pod if the pod has expired. Otherwise another replica may
-// use the pod, so the pod becomes usable again.
+// reconsiderRemoval decides about a draining pod that changed. It still removes an expired pod. Otherwise the pod
+// becomes usable again, because another replica may use it.
 func (p *pool) reconsiderRemoval(s *step, pod *pod) {
 	if !s.at.Before(pod.expiry.at) {
 		pod.removal.version = pod.observed.ResourceVersion
@@ -194,8 +193,8 @@ func (p *pool) reconsiderRemoval(s *step, pod *pod) {
 	p.followObservation(s, pod, pod.observed)
 }
 
-// extendNeeded extends the expiry of pods in use and of the pool's minimum number of pods. It runs with each tick,
-// because the time to live may be shorter than the scan interval.
+// extendNeeded extends the expiry of pods that are in use or belong to the minimum number of pods. It runs with
+// each tick, because the time to live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
 		if pod.state != deleting && (p.isNeeded(pod) || p.inMinimum(s.at, pod)) {
@@ -204,8 +203,7 @@ func (p *pool) extendNeeded(s *step) {
 	}
 }
 
-// collectExpired drains expired pods. For all other pods, it writes the expiry to the annotation if the annotation
-// is missing or old.
+// collectExpired drains expired pods. For the remaining pods, it updates a missing or old expiry annotation.
 func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
 		expired := pod.state.usable() && pod.uid != "" && !s.at.Before(pod.expiry.at)
@@ -220,8 +218,8 @@ func (p *pool) collectExpired(s *step) {
 }
 
 // trimSurplus drains pods above MaxPods. Such pods exist after the limit was lowered or two replicas created pods
-// concurrently. It drains idle pods first, outdated pods before current pods, and higher slots before lower slots.
-// It drains a pod in use only if enough other pods are ready. Leases on drained pods continue.
+// concurrently. It prefers idle pods, then outdated pods, then high slots. It drains a pod in use only if enough
+// other pods are ready. Leases on drained pods continue.
 func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
@@ -248,21 +246,21 @@ func (p *pool) trimSurplus(s *step) {
 	}
 }
 
-// versionGrace is the time for which another replica's new pod does not count as outdated. That replica may not
-// have received the current template and settings yet. Without this time, replicas would drain the pods for which
-// their peers' callers wait, and no caller would get a pod.
+// versionGrace is the time during which another replica's new pod does not count as outdated. That replica may not
+// have received the current template and settings yet. Without this time, replicas would drain each other's new
+// pods, and no caller would get a pod.
 const versionGrace = time.Minute
 
-// otherVersion reports whether a pod was built from another template or other settings than new pods. It returns
-// false while the template is unknown.
+// otherVersion reports whether a pod's template or settings differ from the current version. It returns false while
+// the current template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
 	made := version{pod.observed.TemplateVersion, pod.observed.SettingsVersion}
 	return pod.uid != "" && p.version.template != "" && made != p.version
 }
 
-// isOutdated reports whether a pod must be replaced, because its template or settings are outdated. If replicas
-// coordinate, the version of the function's owner counts. Otherwise, only pods older than this replica's version
-// are outdated, because replicas could replace each other's pods for hours and so cause cold starts.
+// isOutdated reports whether a pod must be replaced, because its template or settings changed. If replicas
+// coordinate, the version of the function's owner counts. Otherwise, pods newer than this replica's version stay,
+// because replicas could replace each other's pods for hours, with many cold starts.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -277,8 +275,8 @@ func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	}
 }
 
-// countVersions counts the usable pods of the current version and the outdated pods. serving is the number of ready
-// pods of the current version.
+// countVersions counts the usable pods with current and with outdated template or settings. serving is the number
+// of current pods that are ready.
 func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	for _, pod := range p.pods {
 		switch {
@@ -295,9 +293,9 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	return serving, current, outdated
 }
 
-// versionTarget returns the number of pods of the current version that the pool needs. It is enough for the pool's
-// leases, including the leases of draining pods. It is at least the minimum number of pods, and at least 1 if a pod
-// was used since the current version arrived.
+// versionTarget returns the number of pods that the pool needs with the current template and settings. They must
+// suffice for all leases, including leases on draining pods, and for the minimum number of pods. At least 1 is
+// needed if a pod was used since the current version arrived.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
@@ -309,15 +307,15 @@ func (p *pool) versionTarget() int {
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// needsSurge reports whether the pool needs a pod of the current version while its outdated pods still serve. Pods
-// are replaced one after another, and only in pools that are used or have a minimum number of pods.
+// needsSurge reports whether a new pod must be created to replace an outdated pod that still serves. Pods are
+// replaced one after another, and only in pools that are used or have a minimum number of pods.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
 	wanted := p.versionTarget()
 	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
 }
 
-// replaceOutdated drains outdated pods that are no longer needed, because pods of the current version are ready.
+// replaceOutdated drains outdated pods that are no longer needed, because enough newer pods are ready.
 func (p *pool) replaceOutdated(s *step) {
 	serving, _, outdated := p.countVersions(s.at)
 	if !p.owner.Mine || serving == 0 || outdated == 0 {
@@ -332,21 +330,21 @@ func (p *pool) replaceOutdated(s *step) {
 	}
 }
 
-// goneFor is the time for which the UIDs of deleted pods are stored. Events about a deleted pod never arrive later.
+// goneFor is the time for which UIDs of deleted pods are stored. Late events about a pod arrive within this time.
 const goneFor = 10 * time.Minute
 
-// podIndex contains the pods of all pools, the ids that are in use, and the UIDs of deleted pods.
+// podIndex indexes the pods of all functions, the ids in use, and the UIDs of deleted pods.
 type podIndex struct {
 	byName map[string]*pod
-	// ids maps the names of pods, including other function runners' pods, to the ids by which Services select them.
+	// ids maps pod names to the ids by which Services select the pods. It includes pods of other function runners.
 	ids map[string]string
-	// gone contains the removal times of deleted pods by UID, so that a late event does not restore a pod.
+	// gone maps the UIDs of deleted pods to their removal times, so that late events about these pods are ignored.
 	gone map[string]time.Time
 }
 
-// freeSlot returns the lowest free slot of a pool, and the name for a pod in this slot. No existing pod may use the
-// name or the id, even a pod of another function runner or a pod that is being deleted. freeSlot checks both,
-// because the label of an adopted pod may contradict the pod's name.
+// freeSlot returns the pool's lowest free slot, and the name of a new pod in this slot. Neither the name nor the id
+// may belong to an existing pod, even if the pod is being deleted or belongs to another function runner. Both are
+// checked, because the label of an adopted pod may contradict its name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])

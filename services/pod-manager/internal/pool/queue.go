@@ -26,7 +26,7 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// endPhase adds the duration of the current phase of a lease's wait to the total time of this phase.
+// endPhase adds the time that a lease spent in its current phase to the total of that phase.
 func (l *lease) endPhase(now time.Time) {
 	if l.reported.Phase == PhaseUnknown {
 		return
@@ -54,7 +54,7 @@ func (t *leaseTable) dequeue(l *lease) {
 	}
 }
 
-// reject rejects a waiting lease with an error. r describes the error without the lease.
+// reject removes a waiting lease from the queue and rejects it. r describes the error without the lease.
 func (t *leaseTable) reject(s *step, l *lease, r Reject) {
 	t.dequeue(l)
 	delete(t.known, l.id)
@@ -67,8 +67,8 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 	t.reject(s, l, Reject{Class: fault.Exhausted, Reason: fmt.Sprintf(format, args...), RetryAfter: time.Second})
 }
 
-// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips a lease while the
-// cause of the caller's earlier failures is unknown.
+// grantWaiting grants waiting leases in order of arrival, as long as ready pods have capacity. It skips a lease
+// until the cause of the caller's earlier failures is known.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -105,7 +105,7 @@ func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
-// choosePod returns the best ready pod for a lease, see isBetter. It returns nil if no pod has capacity.
+// choosePod returns the ready pod that suits a lease best, or nil if no ready pod has capacity.
 func choosePod(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
@@ -130,9 +130,9 @@ func isBetter(a, b *pod, l *lease) bool {
 	return a.use.lastGrant < b.use.lastGrant
 }
 
-// terminalProblem returns the problem that keeps all existing and new pods from serving the waiting leases, and the
-// delay before a retry. It returns the zero Problem if a pod may serve them. unscheduled is the time that a pod may
-// wait for a node.
+// terminalProblem returns the problem that prevents existing and new pods from serving the waiting callers, and the
+// delay before a retry. It returns the zero Problem if a pod may still serve them. unscheduled is the time that a
+// pod may wait for a node.
 func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
@@ -154,14 +154,14 @@ func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Proble
 	}
 }
 
-// redirectLease redirects the caller of a waiting lease to the replica with the address owner. If owner is empty,
-// the caller may choose any other replica.
+// redirectLease tells a waiting caller to use the replica with the address owner. If owner is empty, the caller may
+// choose any other replica.
 func (t *leaseTable) redirectLease(s *step, l *lease, owner, reason string) {
 	t.reject(s, l, Reject{Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
 }
 
-// rejectAll rejects all waiting leases of a pool because of a problem. If another replica may not have the problem,
-// it redirects the callers.
+// rejectAll rejects all waiting callers of a pool because of a problem. If another replica may be able to serve
+// them, it redirects the callers instead.
 func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter time.Duration) {
 	for len(p.queue) > 0 {
 		if problem.Unreachable {
@@ -173,9 +173,9 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting tells the callers of waiting leases a new cause of their wait. A change of only the positions in
-// the queue waits for the next tick, because each grant changes all positions. obstacle is the reason that no pod
-// is being created, or empty.
+// reportWaiting tells waiting callers the new cause of their wait after a change. A change of only the queue
+// position is reported at the next tick, because each grant changes all positions. obstacle is empty if nothing
+// prevents the creation of a pod.
 func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	if len(p.queue) == 0 {
 		return
@@ -204,8 +204,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	p.reportPositions = false
 }
 
-// progress returns the reason for the wait of the pool's leases. It describes the starting pod that is closest to
-// readiness. Without such a pod, the reason is the obstacle, or that all pods are busy.
+// progress describes to waiting callers the starting pod that is closest to readiness. If no pod is starting, it
+// returns the obstacle to creating a pod, or that all pods are busy.
 func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -225,15 +225,15 @@ func (p *pool) progress(obstacle string) Waiting {
 }
 
 const (
-	// maxOutOfMemoryPods is the number of pods that may run out of memory before their evaluation is rejected. It is
-	// more than one, because another evaluation may be the cause in the first pod.
+	// maxOutOfMemoryPods is the number of pods that may run out of memory before an evaluation is rejected. It is 2,
+	// because another evaluation in the first pod may be the cause.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is the time for which a lease waits for the kubelet to explain the failures of earlier pods. The
-	// kubelet needs only a second, but the check of a pod may need all this time.
+	// verdictTimeout is the longest wait for the kubelet's report on the cause of earlier pod failures. The kubelet
+	// needs only a second, but a health check of a pod may take the full time.
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict is the result of a check for a lack of memory as the cause of an evaluation's earlier failures.
+// memoryVerdict states if all earlier pods of an evaluation failed for lack of memory.
 type memoryVerdict int
 
 const (
@@ -242,8 +242,8 @@ const (
 	outOfMemory
 )
 
-// memoryVerdictOf determines if a lack of memory caused all earlier failures of a lease's evaluation. The result
-// may be pending, because a caller notices a broken pod before the kubelet reports the cause.
+// memoryVerdictOf checks if several pods failed during an evaluation, all because of a lack of memory. The result
+// may be pending, because a caller notices a failure before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
@@ -263,8 +263,8 @@ func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	return found
 }
 
-// checkAvoided probes pods that failed for this caller before but still count as ready. A new request often arrives
-// before the caller's and the kubelet's reports about the failure.
+// checkAvoided probes the ready pods that a caller wants to avoid, because they failed for this caller before. The
+// request often arrives before the caller's and the kubelet's reports about the failure.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {
@@ -273,8 +273,8 @@ func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	}
 }
 
-// rejectOutOfMemory rejects the waiting leases whose evaluation has already made several pods run out of memory. A
-// further pod would most likely run out of memory too, and interrupt the other evaluations in that pod.
+// rejectOutOfMemory rejects waiting evaluations that already exhausted the memory of several pods. A further pod
+// would most likely run out of memory too, and interrupt the other evaluations in that pod.
 func (t *leaseTable) rejectOutOfMemory(s *step, p *pool) {
 	if len(t.outOfMemory) == 0 {
 		return

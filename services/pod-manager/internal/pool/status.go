@@ -12,7 +12,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Functions returns all functions that have a pool, sorted by creation of the pools.
+// Functions returns all functions that have a pool, oldest pool first.
 func (m *Machine) Functions() []Function {
 	functions := make([]Function, 0, len(m.pools))
 	for _, p := range m.pools {
@@ -25,12 +25,12 @@ func (m *Machine) Functions() []Function {
 type Counts struct {
 	// Owned is the number of functions that have a pool and are owned by this replica.
 	Owned int
-	// Outdated is the number of outdated pods that will be replaced, in the pools that this replica owns. Pods in
-	// unused pools do not count, because they expire without a replacement.
+	// Outdated is the number of pods that this replica must replace because their template or settings changed. Pods
+	// of unused functions do not count, because they expire without a replacement.
 	Outdated int
-	// Takeovers is the number of pools with pods that this replica took over from other replicas since its start.
+	// Takeovers is the number of non-empty pools that this replica took over from its peers since its start.
 	Takeovers int64
-	// Pods is the number of pods by function and state.
+	// Pods contains the number of pods for each function and pod state.
 	Pods map[PodKind]int
 }
 
@@ -59,8 +59,8 @@ func (m *Machine) Counts() Counts {
 	return c
 }
 
-// Status returns the pool of a function as a message of the API, or false if there is none. The caller must add the
-// replica and the namespace.
+// Status returns the state of a function's pool as an API message, or false if the function has no pool. Callers
+// must set the replica and the namespace in the message.
 func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	p, ok := m.byFunction[f]
 	if !ok {
@@ -85,7 +85,7 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	return s, true
 }
 
-// status returns the pod as a message of the API. outdated is true if a pod of another version will replace it.
+// status converts the pod to an API message. outdated is true if the pod's template or settings are outdated.
 func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	created := cmp.Or(p.observed.Created, p.learnedAt.at)
 	s := &podmanagerv1.Pod{
@@ -132,5 +132,5 @@ func timestamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// clamp converts a count to int32. Counts are far below the maximum of int32.
+// clamp converts a count to int32. It returns the maximum int32 for larger counts.
 func clamp(n int) int32 { return int32(min(n, 1<<31-1)) } //nolint:gosec // bounded by the line itself
