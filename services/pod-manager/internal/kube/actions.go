@@ -59,7 +59,7 @@ func (c *Cluster) createWorkload(
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is the result of creating a pod and its Service, each of which may have existed before.
+// creation is the result of creating a pod and its Service. Each of the two may have existed before.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool

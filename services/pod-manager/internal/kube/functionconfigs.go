@@ -45,8 +45,8 @@ type FunctionConfigs struct {
 	compiled atomic.Pointer[functionConfigSnapshot]
 
 	mu sync.Mutex
-	// binaries contains the errors of local binaries that gateways reported, by name of the FunctionConfig object. It
-	// is nil if no gateway that runs local binaries reports to this process.
+	// binaries contains gateways' errors about local binaries, by name of the FunctionConfig object. It is nil if no
+	// gateway that runs local binaries reports to this process.
 	binaries map[string]string
 	// written contains the last status that this process wrote, by UID of the object. If another client overwrites
 	// this status, it is not written again.
@@ -82,8 +82,8 @@ func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	}
 }
 
-// ReportBinaries shows gateways' errors about local binaries in the statuses of FunctionConfig objects. The keys of
-// problems are object names. It is nil if no gateway that runs local binaries reports to this process.
+// ReportBinaries shows gateways' errors about local binaries in the statuses of FunctionConfig objects, by object
+// name. problems is nil if no gateway that runs local binaries reports to this process.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)

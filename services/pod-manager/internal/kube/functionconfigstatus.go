@@ -116,8 +116,7 @@ func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether an observed error contains a gateway's error about a local binary, in addition to
-// problem.
+// ofGateway reports whether the error in a status contains problem and a gateway's error about a local binary.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
@@ -162,7 +161,7 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// pauseWrites stops all writes of statuses for 5 minutes after the API server denied one. It logs the first denial.
+// pauseWrites pauses writes of statuses for 5 minutes after a denied write. It logs the first denial.
 func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

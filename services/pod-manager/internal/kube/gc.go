@@ -117,9 +117,9 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 const (
 	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute
-	// minPodAge is the minimum age of a pod before its missing Service is created. It is short, because callers wait
-	// for the pod if its replica crashed before it created the Service. If another replica creates the Service in the
-	// meantime, that Service is used.
+	// minPodAge is the minimum age of a pod before its missing Service is created. It is short, because callers may
+	// wait for a pod whose creator crashed before it created the Service. If another replica creates the Service in
+	// the meantime, that Service is used.
 	minPodAge = 5 * time.Second
 )
 

@@ -59,7 +59,7 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled, without client-go's log. This package logs failures itself.
+// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because we log failures.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
@@ -166,7 +166,7 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList stores if the last list request succeeded. The informer can then poll even if watches are forbidden.
+// recordList records the outcome of a list request. If it succeeds, the informer can poll without watches.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -236,8 +236,8 @@ func slimObject(object any) (any, error) {
 	return object, nil
 }
 
-// slimPod removes most of a pod's spec. Outdated pods are detected without the spec, because their annotations
-// contain the versions of the template and settings.
+// slimPod removes most of a pod's spec to save memory. Outdated pods are detected without the spec, because
+// annotations contain the versions of the template and settings.
 func slimPod(pod *corev1.Pod) {
 	pod.Spec = corev1.PodSpec{
 		NodeName: pod.Spec.NodeName, RestartPolicy: pod.Spec.RestartPolicy,

@@ -44,7 +44,7 @@ type PorchResourcesConfig struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// follower applies the objects of a resource of Porch, such as FunctionConfigs.
+// follower applies the objects of one resource of Porch, such as FunctionConfigs.
 type follower interface {
 	// follow applies the objects and their changes. It returns nil when ctx is cancelled, or an error when the API
 	// server no longer serves the resource.
@@ -87,7 +87,7 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover limit the interval of requests for the resources that are installed.
+	// minDiscover and maxDiscover limit the interval of requests for the list of installed resources.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
 	// syncTimeout is the maximum time that new pods wait for the settings in Porch's existing objects.

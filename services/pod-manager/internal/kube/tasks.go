@@ -24,7 +24,7 @@ type task func(ctx context.Context, send func(pool.Event))
 
 // tasks runs the operations on each pod and its Service in order, and operations on different pods concurrently. A
 // pod and its successor use the same Service, and its name is the id of their tasks. The order prevents a late task
-// for the old pod from deleting the Service after the creation of the new pod has found it.
+// for the old pod from deleting the Service that the new pod already uses.
 //
 // Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
 // collection are background tasks. The queue is bounded, because each pod has at most one queued creation, deletion
@@ -82,7 +82,7 @@ func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 	workers.Wait()
 }
 
-// work runs the queued tasks, one id after another, until ctx is cancelled.
+// work runs queued tasks until ctx is cancelled. It runs the waiting tasks of one id after another.
 func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string], send func(pool.Event)) {
 	for {
 		id, shutdown := ids.Get()

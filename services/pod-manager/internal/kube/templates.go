@@ -37,8 +37,8 @@ type TemplatesConfig struct {
 	Namespace string
 	// Defaults contains values for fields that a template leaves unset.
 	Defaults podspec.Defaults
-	// LauncherPending is true if the built-in template must not be used before [Templates.UseLauncher] has chosen an
-	// image volume or an init container.
+	// LauncherPending is true if the built-in template must wait until [Templates.UseLauncher] chooses an image volume
+	// or an init container.
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
@@ -59,8 +59,8 @@ type Templates struct {
 	cause    error            // error of an unusable ConfigMap, or nil
 }
 
-// NewTemplates returns Templates without sending requests. A template in a ConfigMap becomes available during
-// [Templates.Run].
+// NewTemplates returns Templates. It sends no requests, so that a template in a ConfigMap becomes available only
+// during [Templates.Run].
 func NewTemplates(config TemplatesConfig) *Templates {
 	metrics := newMetrics(config.Telemetry.Meters)
 	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, available: make(chan struct{})}

@@ -25,7 +25,7 @@ type loop struct {
 	waiters     map[pool.LeaseID]*waiter
 	// images contains the image properties that new pods require, for each function with a pool.
 	images map[pool.Function]podspec.Function
-	// lookups maps an image to the number of leases that wait for its lookup in a registry.
+	// lookups contains the number of leases that wait for each image's lookup in a registry.
 	lookups map[string]int32
 	// listedPods maps images to their configured minimum numbers of pods.
 	listedPods map[string]int

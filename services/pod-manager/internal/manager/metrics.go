@@ -85,8 +85,8 @@ func stateName(s podmanagerv1.Pod_State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// tally counts occurrences by reason, for a metric. The metrics exporter reads it through a callback, because a
-// normal counter requires a context, and the manager's main goroutine has none.
+// tally counts events by reason, for a metric. The metrics exporter reads the counts through a callback. A normal
+// counter requires a context, and the manager's main goroutine has none.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64

@@ -22,7 +22,7 @@ type Settings struct {
 	TLS *podspec.TLS
 	// Builder builds pods.
 	Builder podspec.Builder
-	// Pools is the configuration of the pools. poolConfig adds limits, names and the template's version.
+	// Pools configures the pools, except the limits, pod names and template version, which poolConfig adds.
 	Pools pool.Config
 	// Defaults contains the limits of functions that do not set their own limits.
 	Defaults pool.Limits

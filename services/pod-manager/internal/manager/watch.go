@@ -11,7 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// ListPools implements lease.Manager. It sorts the pools by reference and digest.
+// ListPools returns the pools that match a request, sorted by reference and digest. It implements lease.Manager.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {

@@ -77,7 +77,7 @@ type Delete struct {
 	Function Function
 	Slot     int
 	Reason   string
-	// Eviction is the kind of reason for the deletion, for metrics.
+	// Eviction is the kind of deletion, as a label value for metrics.
 	Eviction string
 	// Foreign is true if the pod must be deleted although another replica owns its function.
 	Foreign bool
@@ -86,7 +86,7 @@ type Delete struct {
 // Reason is the reason for the creation of a pod.
 type Reason string
 
-// The reasons.
+// Reasons for the creation of a pod.
 const (
 	// ForLeases means that the pool has too few pods for its leases.
 	ForLeases Reason = "leases"

@@ -13,7 +13,7 @@ type Function struct {
 	Digest string
 }
 
-// Limits limits a function's pods and leases. MaxPods, MaxWaitlistLength and MaxConcurrency count as 1 if zero.
+// Limits restricts a function's pods and leases. MaxPods, MaxWaitlistLength and MaxConcurrency count as 1 if zero.
 type Limits struct {
 	// MaxPods is the maximum number of usable pods. Draining pods do not count, so that new pods can be created before
 	// draining pods are gone. While an outdated pod is replaced, one more pod may exist.
@@ -41,7 +41,7 @@ type Config struct {
 	ScanInterval time.Duration
 	// SchedulingTimeout is the time after which waiting leases fail if their pod is not scheduled to a node.
 	SchedulingTimeout time.Duration
-	// InProcess is true if the callers run in the same process. They cannot be redirected to other replicas.
+	// InProcess is true if callers run in this process, and so cannot be redirected to other replicas.
 	InProcess bool
 	// Template is the version of the template for new pods. No pod counts as outdated while it is empty, because the
 	// template is unknown.

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// silenceTimeout is the time between the report that a pod does not answer and its draining. The report follows 2
-	// s without an answer. Ready pods are also probed at most once in this time to test the network.
+	// silenceTimeout is the time from the report that a pod does not answer until the pod is drained. The report
+	// follows 2 s without an answer. silenceTimeout is also the minimum time between two tests of the network by
+	// probes.
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the interval at which a few serving pods are probed while all pods answer.
 	sampleInterval = 5 * time.Second

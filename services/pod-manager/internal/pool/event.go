@@ -82,7 +82,7 @@ func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting &&
 // Phase is a step in a caller's wait for a pod, such as the pull of the image. Later phases have greater values.
 type Phase = podmanagerv1.Phase
 
-// The phases, in order.
+// The phases of a wait, in order.
 const (
 	PhaseUnknown    = podmanagerv1.Phase_PHASE_UNSPECIFIED
 	PhaseQueued     = podmanagerv1.Phase_PHASE_QUEUED     // all pods are busy, and there is no capacity for a further pod

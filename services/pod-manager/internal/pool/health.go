@@ -141,8 +141,8 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the maximum number of consecutive attempts to create a pod. If all these pods are lost before
-	// they are ready, the waiting leases are rejected.
+	// maxAttempts is the number of consecutive attempts to create a pod before the waiting leases are rejected. It
+	// applies to pods that are lost before they become ready.
 	maxAttempts = 3
 	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
 	// cause is temporary, the maximum is maxHeldBackoff, because leases wait for the next attempt.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool decides which function pods exist and which leases they get.
+// Package pool decides which function pods exist and which callers may use them.
 //
 // The package is a state machine: its inputs are events, and its outputs are actions. It performs no I/O, reads no
 // clock, starts no goroutine and uses no Kubernetes client, so that a test can simulate a day in a second. The caller

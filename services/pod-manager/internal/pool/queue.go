@@ -204,8 +204,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	p.reportPositions = false
 }
 
-// progress describes to waiting callers the starting pod that is closest to readiness. If no pod is starting, it
-// returns the obstacle to creating a pod, or that all pods are busy.
+// progress returns the reason that callers wait. It describes the starting pod that is closest to readiness.
+// Without such a pod, it returns the obstacle to creating a pod, or that all pods are busy.
 func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -242,8 +242,8 @@ const (
 	outOfMemory
 )
 
-// memoryVerdictOf checks if several pods failed during an evaluation, all because of a lack of memory. The result
-// may be pending, because a caller notices a failure before the kubelet reports the cause.
+// memoryVerdictOf determines if several pods failed during an evaluation, all for lack of memory. The result may be
+// pending, because a caller notices a failure before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
