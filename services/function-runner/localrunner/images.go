@@ -23,8 +23,8 @@ type Images struct {
 // StoredImage is an image in the store.
 type StoredImage = imageresolver.StoredImage
 
-// OpenImages opens the image store of this machine. If this program runs as root, it lets the other users who run
-// the sandboxes read the store. If offline is true, the store never calls a registry.
+// OpenImages opens the image store of this machine. If this program runs as root, the users of sandboxes can read
+// the store. If offline is true, the store never calls a registry.
 func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) {
 	return openImages(ctx, s, offline, Group())
 }

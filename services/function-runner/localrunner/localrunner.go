@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// Runner runs functions in sandboxes on this machine. Callers in this process reach its gateway by [Runner.Dial].
+// Runner runs functions in sandboxes on this machine. Callers in this process connect to it by [Runner.Dial].
 type Runner struct {
 	cfg      Config
 	images   *Images
@@ -37,20 +37,20 @@ type Runner struct {
 // Config configures a Runner.
 type Config struct {
 	Settings
-	// Offline is true if the runner must not call registries, and can use only images in the image store.
+	// Offline is true if the runner must not call registries. It then uses only images in the image store.
 	Offline bool
 	// Environment contains variables for all functions, as KEY=value, in addition to the environment of their images.
 	Environment []string
-	// Help is true if the runner calls functions with the argument --help. It then returns the text that they write,
-	// which need not be a ResourceList.
+	// Help is true if the runner calls functions with the argument --help and returns the text that they print. This
+	// text need not be a ResourceList.
 	Help bool
 }
 
 const (
 	// connectionBytes is the buffer size, in bytes, of an in-memory connection between [Runner.Dial] and the gateway.
 	connectionBytes = 1 << 20
-	// stopTimeout is the maximum time for which [Runner.Close] waits for running evaluations. The time can be short,
-	// because nobody reads the results: the callers have already left.
+	// stopTimeout limits the time for which [Runner.Close] waits for running evaluations. It can be short, because the
+	// callers have already left, and nobody reads the results.
 	stopTimeout = 10 * time.Second
 )
 
@@ -93,7 +93,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Sandboxes returns a description of the launcher that starts sandboxes, such as bubblewrap, for users.
+// Sandboxes describes the program that starts sandboxes, such as bubblewrap, for users.
 func (r *Runner) Sandboxes() string { return r.starts }
 
 // Dial connects to the runner's gateway.

@@ -29,7 +29,7 @@ type SandboxSettings struct {
 	SandboxStore string `split_words:"true"`
 }
 
-// Limits of the image store: its maximum size, and the maximum size and number of files of each image. The store
+// Limits of the image store: its maximum size in bytes, and the maximum bytes and files of an image. The store
 // removes unused images when it is full. [Images.Prune] can remove them earlier.
 const (
 	maxStoreBytes = 10 << 30
@@ -65,8 +65,8 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
-// TryLaunchers tests whether the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
-// launchers in order until one works. The function tried gets each result: err is nil if the launcher works.
+// TryLaunchers tests that the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
+// launchers in order until one works. After each test it calls tried, with a nil error if the launcher works.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {
@@ -96,8 +96,8 @@ func Group() int {
 	return 0
 }
 
-// rootCache is the cache directory for root, instead of ~/.cache. If this program runs as root, sandboxes run as
-// other users, and these cannot enter root's home directory.
+// rootCache is root's cache directory for images, instead of ~/.cache. Root starts sandboxes as other users, which
+// cannot enter root's home directory.
 const rootCache = "/var/cache"
 
 // storeDirectory returns the directory of the image store. It is empty if FNR_SANDBOX_STORE is not set and the user

@@ -9,10 +9,10 @@ import (
 )
 
 type (
-	// Gateway is another name for the gateway's settings, because [Settings] embeds two types named Config. Through
-	// the embedding, a single environment variable sets the same field of both.
+	// Gateway is an alias of the gateway's settings, because [Settings] embeds two types named Config. An environment
+	// variable sets the field of that name in both types.
 	Gateway = gateway.Config
-	// ImageResolver is another name for the image-resolver's settings, embedded in [Settings].
+	// ImageResolver is an alias of the image-resolver's settings, for embedding in [Settings].
 	ImageResolver = imageresolver.Config
 )
 
@@ -41,7 +41,7 @@ func Load() (Settings, error) {
 // auto is the value of FNR_SANDBOX that selects the first launcher that works on this machine.
 const auto = "auto"
 
-// shareSettings sets settings that are fixed in "fnctl --local", or used by both the gateway and the image-resolver.
+// shareSettings sets values that are fixed in "fnctl --local", and values that gateway and image-resolver share.
 func (s *Settings) shareSettings() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compose creates the gateway, the image-resolver and the pod-manager of the program function-runner. They
-// call each other within the process.
+// Package compose combines the gateway, the image-resolver and the pod-manager in a single process, the program
+// function-runner. They call each other directly, not over the network.
 package compose
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Components creates the services that the settings enable. The services call each other within the process. The
-// image-resolver is created only if functions may run in pods or sandboxes, and the pod-manager only if functions
-// may run in pods, because local binaries need neither registries nor Kubernetes.
+// Components creates the services that the settings require. It creates the image-resolver only if functions may
+// run in pods or sandboxes, and the pod-manager only if they may run in pods. Local binaries need neither
+// registries nor Kubernetes.
 func Components(ctx context.Context, s settings.Settings, frame servermain.Frame) ([]serve.Component, error) {
 	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
 	if err != nil {
@@ -53,9 +53,8 @@ func onLoopback(address string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// addServices creates the services that functions in sandboxes and pods need, and lets the gateway call them. The
-// returned components must stop after the gateway, because running evaluations use pods and registries until they
-// finish.
+// addServices creates the services that functions in pods and sandboxes need, and connects the gateway to them. The
+// returned components must stop after the gateway, because running evaluations still use them.
 func addServices(
 	s settings.Settings, services *gateway.Services, frame servermain.Frame,
 ) (components []serve.Component, err error) {
@@ -85,7 +84,7 @@ func addServices(
 	return append(components, serve.Component{Tasks: resolver.Tasks()}), nil
 }
 
-// addPods creates the pod-manager, and lets the gateway call it.
+// addPods creates the pod-manager, and connects the gateway to it.
 func addPods(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
@@ -99,7 +98,7 @@ func addPods(
 	return startsReady(manager.Component()), nil
 }
 
-// addImages opens the store from which sandboxes read the files of images, and lets the gateway use it. The
+// addImages opens the image store, from which sandboxes read their files, and connects the gateway to it. The
 // returned component closes the store when the program stops.
 func addImages(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
@@ -116,8 +115,8 @@ func addImages(
 	}}}, nil
 }
 
-// startsReady removes the readiness check from the pod-manager's component, so that function-runner becomes ready
-// before it reaches Kubernetes. Local binaries do not need Kubernetes, and requests for pods wait in the pod-manager.
+// startsReady removes the readiness check of the pod-manager, so that function-runner is ready even before it
+// reaches Kubernetes. Local binaries do not need Kubernetes, and requests for pods wait in the pod-manager.
 func startsReady(component serve.Component) serve.Component {
 	component.Ready = nil
 	return component

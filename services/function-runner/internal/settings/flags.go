@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// porchFlag is a command-line flag of Porch's function runner that sets a field of [Settings].
+// porchFlag describes a command-line flag of Porch's function runner, and the setting to which it applies.
 type porchFlag struct {
 	name  string
 	field string // field of Settings
@@ -23,14 +23,14 @@ type porchFlag struct {
 	value flag.Value
 }
 
-// porchFlags returns the command-line flags of Porch's function runner, which set the fields of s. A flag's default
-// is the field's current value. It comes from the environment variable, or else from Porch.
+// porchFlags returns the command-line flags of Porch's function runner. Each flag sets a field of s. The flag's
+// default is the field's current value, from an environment variable or from Porch.
 func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets the defaults of flags without an environment variable, and of flags whose default differs from
-// the variable's default. Callers must call it before they parse flags.
+// setDefaults sets flag defaults that environment variables do not provide. Callers must call it before they parse
+// flags.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret = podmanager.DefaultPullSecret
 	s.PodManager.CacheConfig = podmanager.CacheConfigPath
@@ -145,7 +145,7 @@ func (s *Settings) registryFlags() []porchFlag {
 	}
 }
 
-// These types implement flag.Value. Set writes the parsed value directly into a field of [Settings].
+// These types implement flag.Value. Set stores the parsed value in the setting to which p points.
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }
@@ -175,8 +175,8 @@ func (v durationValue) Set(s string) (err error) {
 	return describeValid(err, "a time with its unit, such as 90s or 30m")
 }
 
-// describeValid replaces the error of a failed parse by an error that tells the user the valid values, such as "a
-// whole number". It returns nil if err is nil.
+// describeValid replaces a parse error by an error that tells users the valid values, such as "a whole number". It
+// returns nil if err is nil.
 func describeValid(err error, what string) error {
 	if err != nil {
 		return errors.New("it must be " + what)

@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// printHelp prints the help text: all flags, and then the environment variables that have no flag.
+// printHelp prints all flags, and then the environment variables that have no flag.
 func printHelp(flags *flag.FlagSet) {
 	w := flags.Output()
 	_, _ = fmt.Fprintf(w, "usage: function-runner [FLAG]...\n\nFlags:\n")

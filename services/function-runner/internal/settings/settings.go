@@ -20,12 +20,12 @@ import (
 )
 
 type (
-	// Gateway is another name for the gateway's settings, because [Settings] embeds several types named Config.
-	// Through the embedding, a single environment variable sets the same field of all services.
+	// Gateway is an alias of the gateway's settings, because [Settings] embeds several types named Config. An
+	// environment variable sets the field of that name in all embedded types.
 	Gateway = gateway.Config
-	// PodManager is another name for the pod-manager's settings, embedded in [Settings].
+	// PodManager is an alias of the pod-manager's settings, for embedding in [Settings].
 	PodManager = podmanager.Config
-	// ImageResolver is another name for the image-resolver's settings, embedded in [Settings].
+	// ImageResolver is an alias of the image-resolver's settings, for embedding in [Settings].
 	ImageResolver = imageresolver.Config
 )
 
@@ -107,8 +107,8 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	return s, config.Rename(s.Validate(), name)
 }
 
-// nameIn returns a function that names a field of [Settings] in error texts for users. The name is the field's flag
-// or, if the field has no flag, its environment variable.
+// nameIn returns a function that names a setting in errors for users. The name is the setting's flag or, if it has
+// no flag, its environment variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "WrapperServerImage" {
@@ -123,7 +123,7 @@ func nameIn(flags []porchFlag) func(field string) string {
 }
 
 // shareFlags copies settings that several services use, such as the default image prefix, from one configuration to
-// the others. The copy is necessary because a flag sets only a single field.
+// the others. The copy is necessary because a flag, unlike a variable, sets only a single field.
 func (s *Settings) shareFlags() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
@@ -149,5 +149,5 @@ func (r registryFlags) usedPaths() (auth, tls string) {
 	return auth, tls
 }
 
-// ErrHelp is the error that Load returns after it has printed the help.
+// ErrHelp is the error of [Load] after it has printed the help text.
 var ErrHelp = flag.ErrHelp

@@ -80,9 +80,9 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image of the test function. at is the image's repository and tag, such as "fn:v1". behaviour is
-// the argument that selects the test function's behaviour. It is the image's Cmd, or, if cmd is given, a part of the
-// image's Entrypoint.
+// Push pushes an image of the test function to the repository and tag in at, such as "fn:v1". behaviour is the
+// argument that selects the function's behaviour. With cmd, it is part of the image's Entrypoint, otherwise it is
+// the Cmd.
 func (r *Registry) Push(t testing.TB, at, behaviour string, cmd ...string) {
 	t.Helper()
 	var options []name.Option

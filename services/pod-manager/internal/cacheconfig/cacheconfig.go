@@ -23,12 +23,12 @@ type Entry struct {
 	Image string
 	// TTL is the time after which an unused pod is deleted.
 	TTL time.Duration
-	// MaxWaitlistLength is the maximum number of evaluations per pod before a further pod is started.
+	// MaxWaitlistLength is the maximum number of evaluations per pod, running or waiting, before another pod starts.
 	MaxWaitlistLength int
 	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is the minimum number of pods, which exist even while the function is unused. It is nil if not set. For
-	// FunctionConfigs it is always nil, because package functionconfig stores their minimum.
+	// MinPods is the minimum number of pods, even while the function is unused. It is nil if not set. FunctionConfigs
+	// do not set it, because package functionconfig stores their minimum.
 	MinPods *int
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int
@@ -46,9 +46,9 @@ type Entry struct {
 	Overrides *podspec.Overrides
 }
 
-// Parse parses a pod cache configuration, and returns its entries in the order of the file. defaultPrefix is the
-// prefix of image names without a slash. Warnings are sentences for users about ignored parts, such as a second
-// entry for an image. If any entry is invalid, Parse returns only an error that lists all invalid entries.
+// Parse returns the entries of a pod cache configuration in the order of the file. Image names without a slash get
+// the prefix defaultPrefix. Warnings tell users about ignored parts, such as a second entry for an image. If an
+// entry is invalid, Parse returns only an error that lists all invalid entries.
 func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
@@ -82,7 +82,7 @@ type reader struct {
 	problems []error
 }
 
-// readMap parses the short format of the file (a map from image to time to live).
+// readMap parses the short format of the file, a map from image to time to live.
 func (r *reader) readMap(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, value := root.Content[i], resolveAlias(root.Content[i+1])
@@ -110,7 +110,7 @@ func (r *reader) readList(root *yaml.Node) {
 	}
 }
 
-// addEntry adds an entry to the result. If the image already has an entry, it adds only a warning.
+// addEntry adds an entry to the result, or only a warning if the image already has an entry.
 func (r *reader) addEntry(e *entry, name *yaml.Node) {
 	image, err := imagename.Parse(name.Value, r.prefix)
 	if err != nil {

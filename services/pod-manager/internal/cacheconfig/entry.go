@@ -33,7 +33,7 @@ func (e *entry) addWarning(format string, args ...any) {
 	e.warnings = append(e.warnings, fmt.Sprintf("%s: "+format, append([]any{e.where}, args...)...))
 }
 
-// readObject parses an entry that is a YAML object, and returns its field "name", or nil if it is missing.
+// readObject parses an entry that is a YAML object. It returns the field "name", or nil if the field is missing.
 func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	fields := make(map[string]*yaml.Node)
 	for i := 0; i+1 < len(item.Content); i += 2 {
@@ -102,11 +102,11 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	}
 }
 
-// maxMinPods is the maximum of minPods. It limits typing errors, because these pods occupy resources at all times.
+// maxMinPods is the maximum of minPods. A greater number is likely a mistake, and would occupy the cluster.
 const maxMinPods = 1000
 
-// setCount parses a whole number from zero to most, and returns nil if it is null or invalid. none explains zero in
-// error texts, for example as "off".
+// setCount parses a whole number from zero to most. It returns nil if the value is null or invalid. none explains
+// zero in error texts, for example as "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

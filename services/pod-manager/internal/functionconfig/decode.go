@@ -26,14 +26,14 @@ const (
 	// maxPrefixes and maxTags are the maximum numbers of prefixes and tags in a FunctionConfig.
 	maxPrefixes = 100
 	maxTags     = 1000
-	// minTTL is the minimum time to live of an unused pod. With a shorter time, a pod in use could expire before its
-	// expiry is extended.
+	// minTTL is the minimum time to live of an unused pod. With a shorter time, a pod in use could expire before the
+	// pod-manager extends its expiry.
 	minTTL = 5 * time.Second
 )
 
-// Decode converts a FunctionConfig object to a [Config]. defaultPrefix is the registry and path of image names
-// without a registry. secrets are the names of Secrets that an object must not pass to its pods. Decode never
-// fails. Instead, the result lists the problems of the object.
+// Decode converts a FunctionConfig object to a [Config]. It never fails, but lists the problems of the object in
+// the result. Image names without a registry get the prefix defaultPrefix. An object must not pass the given
+// secrets to its pods.
 func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...string) *Config {
 	c := &Config{
 		Name: u.GetName(), UID: string(u.GetUID()),
@@ -54,7 +54,7 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 	return c
 }
 
-// readPart decodes a part of a FunctionConfig, such as podExecutor, and adds the part's problems to found. It
+// readPart decodes a part of a FunctionConfig, such as podExecutor. It adds the part's problems to found, and
 // returns nil if the part is missing or invalid.
 func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
 	if !spec.has(field) {
@@ -100,8 +100,8 @@ func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	return len(*spec.problems) == before
 }
 
-// repository returns the canonical name of an image's repository. prefix is the image's registry and path. If
-// prefix is empty, defaultPrefix is used instead.
+// repository returns the canonical repository of an image. prefix is the image's registry and path. defaultPrefix
+// replaces an empty prefix.
 func repository(prefix, image, defaultPrefix string) (string, error) {
 	if prefix != "" {
 		image = strings.TrimRight(prefix, "/") + "/" + image

@@ -16,8 +16,8 @@ type problems []string
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
 
-// object is a JSON object in a FunctionConfig. Its methods read fields, and add invalid values to problems. Fields
-// with the value null count as missing.
+// object is a JSON object in a FunctionConfig. Its methods read fields, and add a problem for each invalid value.
+// Fields with the value null count as missing.
 type object struct {
 	path     string // path from the root of the FunctionConfig, for error texts
 	fields   map[string]any

@@ -22,7 +22,7 @@ const (
 	Finalizer = "config.porch.kpt.dev/functionconfig-function-runner"
 )
 
-// Config is a decoded FunctionConfig object of Porch with the settings of a function's images.
+// Config is a decoded FunctionConfig, Porch's object with the settings of a function's images.
 type Config struct {
 	Name, UID  string
 	Created    time.Time

@@ -22,16 +22,15 @@ type Set struct {
 	// Binaries contains the local binaries. Binaries from older FunctionConfigs come first. The tag of an image may be
 	// a version constraint.
 	Binaries []binaries.Binary
-	// pods contains the settings for pods. The key is "repository:tag" for settings of a single tag, and only the
-	// repository for settings of all tags.
+	// pods contains the settings for pods, by "repository:tag", or by repository alone for settings of all tags.
 	pods map[string]*Function
 	// ranges contains the settings for version constraints such as ~0.4, by repository. Settings from older objects
 	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains the oldest settings that list tags of a repository. Younger settings for all tags of the same
-	// repository conflict with them. The key is the repository.
+	// tagged contains, by repository, the oldest settings for single tags. Younger settings for all tags of the
+	// repository conflict with them.
 	tagged map[string]*Function
-	// problems contains the texts for users about each object. The key is the object's name.
+	// problems contains the problems of each object as texts for users, by the object's name.
 	problems map[string][]string
 }
 
@@ -48,8 +47,7 @@ type Function struct {
 }
 
 // Compile combines FunctionConfigs into a Set. If two objects configure the same image, the older object wins, and
-// the problems of the younger object contain the older object's name. defaultPrefix is the registry and path of
-// image names without a registry.
+// the younger object gets a problem. Image names without a registry get the prefix defaultPrefix.
 func Compile(configs []*Config, defaultPrefix string) *Set {
 	s := &Set{
 		pods: map[string]*Function{}, ranges: map[string][]tagRange{}, tagged: map[string]*Function{},
@@ -87,8 +85,8 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of a FunctionConfig. An image in taken already has the binary of an older
-// FunctionConfig, so addBinary skips the image and adds a problem to found.
+// addBinary adds the local binary of a FunctionConfig for its images. If an image is in taken, an older
+// FunctionConfig already has a binary for it, and addBinary only adds a problem to found.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	b := binaries.Binary{Config: c.Name, Path: c.Binary.Path, Prefork: c.Binary.Prefork}
 	for _, repository := range repositories {
@@ -133,7 +131,7 @@ func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 	}
 }
 
-// addRange adds settings for tags that satisfy a version constraint. It does nothing if tag is a plain tag.
+// addRange adds the settings for tags that satisfy a version constraint. It does nothing for a plain tag.
 func (s *Set) addRange(repository, tag string, f *Function) {
 	c, err := tagconstraint.Parse(tag)
 	if _, exact := c.Exact(); err == nil && !exact {
@@ -141,8 +139,8 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores the settings of a FunctionConfig for the pods of an image. If owner, an older FunctionConfig, has
-// settings for the image, or if there are too many images, claim adds a problem to found and returns false.
+// claim stores f as the settings for the pods of an image. It returns false and adds a problem to found if an older
+// FunctionConfig, owner, already configures the image, or if there are too many images.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -159,7 +157,7 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 // maxConflicts is the maximum number of conflicting images that an object's status lists.
 const maxConflicts = 5
 
-// conflict adds the problem that an older FunctionConfig, the owner, already configures an image. part is the field
+// conflict adds the problem that an image already belongs to an older FunctionConfig, the owner. part is the field
 // in conflict, such as podExecutor.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
@@ -176,8 +174,8 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s belongs to the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany adds the problem that images of a FunctionConfig are ignored, because all FunctionConfigs together have
-// more than maxImages images. executor is the field with these images, such as podExecutor.
+// tooMany adds the problem that images of a FunctionConfig are ignored, because all objects together configure more
+// than maxImages. executor is the field with these images, such as podExecutor.
 func (p *problems) tooMany(executor string) {
 	p.addOnce(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		executor, maxImages))
@@ -220,7 +218,7 @@ func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 }
 
 // MinPods returns the minimum number of pods for each image whose tag a FunctionConfig lists. The key is the
-// canonical image name. Its tag may be a version constraint.
+// canonical image name, whose tag may be a version constraint.
 func (s *Set) MinPods() map[string]int {
 	kept := map[string]int{}
 	if s == nil {

@@ -116,7 +116,7 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	if err != nil {
 		return authority{}, err
 	}
-	// The random text distinguishes authorities, because all have the same name.
+	// All authorities have the same name, so a random text distinguishes them.
 	template.Subject = pkix.Name{CommonName: "function-runner", SerialNumber: rand.Text()}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
@@ -132,8 +132,8 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 // Certificates with a short life are backdated by less.
 const clockSkew = 5 * time.Minute
 
-// prepareCertificate returns a new private key, and a certificate with the field that all our certificates have in
-// common, the validity period. Package x509 adds a random serial number.
+// prepareCertificate returns a new private key, and a certificate in which only the validity period is set. Package
+// x509 adds a random serial number.
 func prepareCertificate(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -180,8 +180,8 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// isDue reports whether the certificate in a Secret must be replaced. It is due if it is missing or invalid, half
-// of its life is over, its SPIFFE ID differs from id, or no current authority signed it.
+// isDue reports whether the certificate in a Secret must be replaced. A certificate is due if it is missing or
+// invalid, half of its life is over, its SPIFFE ID differs from id, or no current authority signed it.
 func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {
@@ -200,8 +200,8 @@ func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) b
 	return err != nil
 }
 
-// issueCertificate writes a new certificate with the SPIFFE ID id into data, the data of a Secret. It returns the
-// certificate's expiry, which is not later than the expiry of the authority that signs it.
+// issueCertificate writes a new certificate for a SPIFFE ID into the data of a Secret, and returns the
+// certificate's expiry. The certificate never outlives the authority that signs it.
 func (a authority) issueCertificate(
 	data map[string][]byte, id mtls.ID, now time.Time, life time.Duration,
 ) (expires time.Time, err error) {

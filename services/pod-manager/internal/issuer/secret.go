@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// change modifies the data of a Secret. It returns nil if it changed nothing. Otherwise it returns a function that
-// is called after the data was stored.
+// change modifies the data of a Secret. It returns a function to call after the data is stored, or nil if it
+// changed nothing.
 type change func(data map[string][]byte) (written func(), err error)
 
 // updateSecret applies a change to a Secret, and retries after conflicts with other replicas.

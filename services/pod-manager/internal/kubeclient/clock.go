@@ -41,7 +41,7 @@ const tolerance = 2 * time.Second
 // loggedDifference is the minimum difference to the API server's clock that recordTime logs.
 const loggedDifference = 10 * time.Second
 
-// recordTime adjusts the difference between the clocks. date is the API server's time in a response. sent is this
+// recordTime updates the difference between the clocks from a response. date is the API server's time. sent is this
 // machine's time when the request was sent.
 func (c *Clock) recordTime(date, sent time.Time) {
 	received := c.Now()

@@ -81,7 +81,7 @@ func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	return client, resources.ServerResourcesForGroupVersionWithContext, nil
 }
 
-// transport wraps the HTTP transport of a Kubernetes client in a function that sends the requests.
+// transport wraps the HTTP transport of a Kubernetes client, so that the function send handles each request.
 type transport struct {
 	next http.RoundTripper
 	send func(*http.Request) (*http.Response, error)

@@ -15,8 +15,8 @@ import (
 // retryFor is the maximum total time of [Retry].
 const retryFor = 5 * time.Second
 
-// Retry calls the function do until it succeeds or fails permanently, or until retryFor has passed. Retry then
-// returns the last error that was not caused by the timeout itself.
+// Retry calls the function do until it succeeds or fails permanently, or until retryFor has passed. After that time
+// it returns the last error that the timeout itself did not cause.
 func Retry(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -36,8 +36,8 @@ func Retry(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// IsTransient reports whether a retry may help: the API server is busy or unreachable, or the error was marked with
-// [Transient]. All other refusals of the API server are permanent.
+// IsTransient reports whether a retry of a request may help. A busy or unreachable API server is transient, as is
+// an error marked with [Transient]. All other refusals of the API server are permanent.
 func IsTransient(err error) bool {
 	if mark := (transient{}); errors.As(err, &mark) {
 		return true

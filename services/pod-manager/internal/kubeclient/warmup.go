@@ -21,11 +21,11 @@ const warmUp = 10 * time.Second
 // maxStatus limits the bytes read from the API server's error response. It is enough for any name and reason.
 const maxStatus = 64 << 10
 
-// tolerateWarmUp wraps a transport. It turns refusals during the API server's warm-up into transport errors, so that
-// callers retry them like the outage itself. Otherwise a pod that could be created a moment later would fail
+// tolerateWarmUp wraps a transport, and turns refusals during the API server's warm-up into transport errors.
+// Callers then retry them like the outage itself. Otherwise a pod that could be created a moment later would fail
 // permanently.
 func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
-	// since is the time of the last request that did not reach the API server. It is nil if all requests reached it.
+	// since is the time of the last request that did not reach the API server. It is nil if all reached the server.
 	var since atomic.Pointer[time.Time]
 	return transport{next, func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)

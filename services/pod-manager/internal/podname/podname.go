@@ -27,15 +27,15 @@ const (
 	maxTag = 16
 )
 
-// suffixAlphabet contains 27 characters. As in Kubernetes' names, there are no vowels or ambiguous characters.
+// suffixAlphabet contains neither vowels nor ambiguous characters, as in names that Kubernetes generates.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // PodID returns a pod's id, for the pod's label and its Service's name. slot is the pod's number among the
 // function's pods, from 1. The id is a DNS label (RFC 1035) of at most 57 characters: "<last path segment>-<tag
 // without dots>-<slot>-<8 digits of the digest>", with dashes for underscores. If the image name needs other
 // changes, such as shortening, the id also contains a hash of the reference. Images with the same last segment, tag
-// and digest share ids. Their pods would share a Service, so a pool skips slots whose id a pod of another image
-// has.
+// and digest share ids. A pool skips slots whose id belongs to a pod of another image, because both would share a
+// Service.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)
@@ -65,7 +65,7 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 	return PodID(reference, digest, slot) + "-" + string(suffix)
 }
 
-// label matches the readable parts of a pod's id if they are valid in a DNS label without changes.
+// label matches names and tags that are valid in a pod's id without changes.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 // readableParts returns the readable parts of a pod's id: the last path segment of the image reference, and the tag
@@ -81,8 +81,8 @@ func readableParts(reference string) (name, tag string) {
 // invalidRunes matches characters that are invalid in DNS labels.
 var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// labelPart converts a text to a part of a DNS label of at most limit characters. It keeps the start of the text,
-// because the start is the most specific part.
+// labelPart converts a text to at most limit characters that are valid in a DNS label. It keeps the start of the
+// text, because the start is the most specific part.
 func labelPart(text string, limit int) string {
 	text = invalidRunes.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")

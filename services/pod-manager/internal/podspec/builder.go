@@ -21,10 +21,10 @@ import (
 type Builder struct {
 	// Namespace is the namespace of the pods.
 	Namespace string
-	// MaxMessageBytes limits the size of the wrapper server's requests and responses.
+	// MaxMessageBytes is the maximum size of the wrapper server's requests and responses, in bytes.
 	MaxMessageBytes int
-	// PullSecret is the name of the pull secret that the kubelet uses to pull images. Pods get the pull secret if
-	// their function's registry requires credentials. If PullSecret is empty, no pod gets a pull secret.
+	// PullSecret is the Secret with the credentials for pulling images. Pods refer to it if their function's registry
+	// requires credentials. If PullSecret is empty, no pod gets credentials.
 	PullSecret string
 	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper
 	// server's, may be in private registries too. A kubelet sends credentials only to their own registry.
@@ -39,7 +39,7 @@ type Builder struct {
 	Network imagename.Patterns
 }
 
-// Pod returns the pod for a request. The caller owns the pod.
+// Pod builds the pod for a request. The caller owns the pod.
 func (b Builder) Pod(r Request) *corev1.Pod {
 	pod := r.Template.podWith(r.Overrides)
 	pod.ObjectMeta = b.commonMetadata(pod.ObjectMeta, r.Name, r)
@@ -62,8 +62,8 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	return pod
 }
 
-// selectArchitecture restricts a pod to nodes with a CPU architecture, because the digest or the command of the
-// pod's image belongs to a single architecture. A node selector of the template takes precedence.
+// selectArchitecture restricts a pod to nodes with the CPU architecture of its image, because the digest or the
+// command belongs to a single architecture. A node selector of the template takes precedence.
 func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
 		return
@@ -147,7 +147,7 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// setNames returns the names of the variables that the pod always sets: all except optional references.
+// setNames returns the names of all variables except optional references, which the pod may leave unset.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
 		if !isOptional(v.ValueFrom) && !slices.Contains(names, v.Name) {
@@ -165,7 +165,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
-// setsFlag reports whether args set the same flag as more, which has the form --flag=value.
+// setsFlag reports whether args already set the flag in more, which has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -202,7 +202,7 @@ func (b Builder) networkArgs(f Function) []string {
 const GraceMargin = 30 * time.Second
 
 // extendGracePeriod gives a deleted pod time to complete its last evaluation before the kubelet kills the pod.
-// evaluation is the function's own time limit. Zero means no own limit.
+// evaluation is the function's own time limit, or zero if it has none.
 func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {
@@ -228,7 +228,7 @@ func pinnedImage(f Function) string {
 	return f.Reference + "@" + f.Digest
 }
 
-// Service returns the Service of the pod for a request. The caller owns the Service.
+// Service builds the Service of the pod for a request. The caller owns the Service.
 func (b Builder) Service(r Request) *corev1.Service {
 	service := r.Template.service.DeepCopy()
 	id := podname.PodID(r.Function.Reference, r.Function.Digest, r.Slot)
@@ -244,7 +244,7 @@ func (b Builder) Service(r Request) *corev1.Service {
 	return service
 }
 
-// ServiceOf returns the Service of an existing pod, built from the template t.
+// ServiceOf builds the Service of an existing pod from the template t.
 func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
 	o, _ := Identify(pod)
 	f := Function{Reference: o.Function.Reference, Digest: o.Function.Digest}
@@ -311,7 +311,7 @@ func (b Builder) addIdentity(pod *corev1.Pod, r Request) (args []string) {
 	}
 }
 
-// identityOf returns the SPIFFE ID of a pod and its secret. The result is zero for pods without an identity.
+// identityOf returns a pod's SPIFFE ID and secret. Both are empty for pods without an identity.
 func identityOf(pod *corev1.Pod) pool.Identity {
 	return pool.Identity{ID: pod.Annotations[AnnotationIdentity], Secret: pod.Annotations[AnnotationSecret]}
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readYAML parses a Kubernetes object in the text under a key of a template's ConfigMap. It returns an error unless
-// the object has version v1 and the given kind.
+// readYAML parses the Kubernetes object under a key of a template's ConfigMap. It returns an error unless the
+// object has version v1 and the given kind.
 func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
@@ -45,7 +45,7 @@ func decodeObject(key, kind string, raw map[string]any, object any) (warnings []
 	return warnings, nil
 }
 
-// Convert converts a JSON value, such as a map, into a Kubernetes type. It returns an error for each unknown field.
+// Convert converts a JSON value, such as a map, to a Kubernetes type. unknown has an error for each unknown field.
 func Convert(value, object any) (unknown []error, err error) {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -66,7 +66,7 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// misplacedFieldAdvice returns advice for users who wrote labels or annotations outside of metadata, or nothing.
+// misplacedFieldAdvice returns advice about labels or annotations outside of metadata, or an empty text.
 func misplacedFieldAdvice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
@@ -171,7 +171,7 @@ func checkService(service *corev1.Service) error {
 		serviceKey, Port, joinOrNone(ports))
 }
 
-// functionIndex returns the index of the function container, or -1.
+// functionIndex returns the index of the function container, or -1 if the pod has none.
 func functionIndex(pod *corev1.Pod) int {
 	return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == ContainerName })
 }

@@ -144,9 +144,9 @@ func isNumericUser(user string) bool {
 	return err == nil && n > 0
 }
 
-// fillResources adds the default resources to a container without any resources. A container with some resources gets
-// none, because a default limit might be below the template's request. Only ephemeral storage gets its default in any
-// case: templates rarely set it, and a function that fills the node's disk ends all pods of the node.
+// fillResources adds the default resources to a container without any resources. A container with some resources
+// gets none, because a default limit might be below the template's request. Ephemeral storage always gets its
+// default, because templates rarely set it, and a function that fills the node's disk ends all pods of the node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
@@ -161,7 +161,7 @@ func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	}
 }
 
-// addResource adds a resource to a list if the defaults contain it.
+// addResource adds the default amount of a resource to a list, if there is a default.
 func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults corev1.ResourceList) {
 	amount, ok := defaults[name]
 	if !ok {
