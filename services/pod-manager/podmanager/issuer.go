@@ -99,7 +99,7 @@ type certificateIssuer struct {
 
 // newIssuer returns an issuer of certificates. The issuer writes its certificate authority, and the certificates of
 // other programs, into Secrets in the given namespace. If this program has no certificate yet, the issuer also
-// issues a certificate with the SPIFFE ID in own, and keeps it in the memory of this program.
+// issues a certificate with the SPIFFE ID own for it, and keeps this certificate in memory.
 func (c *Config) newIssuer(
 	setup issuer.Config, own, namespace string, frame *servermain.Frame,
 ) (certificateIssuer, error) {
@@ -129,8 +129,8 @@ func (c *Config) newIssuer(
 	return result, nil
 }
 
-// newHeldCertificate returns the configuration of the certificate that the issuer keeps in memory. The issuer
-// passes each new certificate to identity. The channel receives the error if the certificate cannot be issued.
+// newHeldCertificate configures the certificate that the issuer keeps in memory. The issuer passes each new
+// certificate to identity. The channel receives the error if the certificate cannot be issued.
 func newHeldCertificate(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
 	refused := make(chan error, 1)
 	own, err := mtls.ParseID(id)

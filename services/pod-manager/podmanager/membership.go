@@ -17,9 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// membership returns a Keeper, by which this replica shares the ownership of functions with other replicas. address
-// is this replica's address for gateways, or empty if callers are in the same process. changed receives an event
-// after each new assignment of functions to replicas.
+// membership returns a Keeper, which divides the functions among the running replicas. address is this replica's
+// address for gateways, or empty if callers are in the same process. changed receives an event after each change of
+// this division.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame servermain.Frame,

@@ -33,14 +33,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
 )
 
-// maxResponseBytes limits responses. Lists of pools are the largest responses.
+// maxResponseBytes is the maximum size of a response. The largest responses list all pools of pods.
 const maxResponseBytes = 32 << 20
 
 // maxStreams is the maximum number of concurrent leases and watches on a connection. A gateway holds a lease for each
 // evaluation in a pod or in the queue.
 const maxStreams = 1000
 
-// Images resolves image names for the pod-manager. In a program with both services, it is the image-resolver.
+// Images resolves image names for the pod-manager, in the same process or by calls to the image-resolver.
 type Images = manager.Images
 
 // Manager is the pod-manager without a port, for callers in the same process.
@@ -161,7 +161,7 @@ func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, 
 }
 
 // newManager creates the components of a Manager in the order of their dependencies, and connects them. Components
-// that send events to the manager send them to its inbox, because the inbox exists before the manager.
+// send events to the manager's inbox, because the inbox exists before the manager.
 func newManager(cfg Config, resolver Images, callers callers, frame servermain.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()

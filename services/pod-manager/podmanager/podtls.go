@@ -27,8 +27,8 @@ type podTLS struct {
 	known chan struct{}
 }
 
-// podTLS returns a podTLS that passes changed TLS settings of function pods to the function use. It does nothing if
-// this program has no identity, or if PodTLS is off.
+// podTLS returns the component that calls use with new TLS settings of function pods after each change. It does
+// nothing if this program has no identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),

@@ -114,8 +114,8 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns the method by which the wrapper server gets into pods of the built-in template. If FNR_LAUNCHER
-// is auto, this is the method until the first automatic choice. Users' templates start the server in their own way.
+// launcher returns the configured method of bringing the wrapper server into pods of the built-in template. If
+// FNR_LAUNCHER is auto, it returns the method until the first automatic choice. Users' templates ignore it.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == string(podspec.ImageVolume) && c.Template == "" {
 		return podspec.ImageVolume
@@ -126,8 +126,8 @@ func (c *Config) launcher() podspec.Launcher {
 // choosesLauncher reports whether the pod-manager must choose the launcher of the built-in template automatically.
 func (c *Config) choosesLauncher() bool { return c.Launcher == launcherAuto && c.Template == "" }
 
-// launching returns the component that chooses how the wrapper server gets into pods of the built-in template, and
-// calls the function use with each choice. It is nil if FNR_LAUNCHER or a user's template decides this.
+// launching returns the component that chooses a method of bringing the wrapper server into pods, and calls use
+// with each choice. It is nil if FNR_LAUNCHER or a user's template makes the choice.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.choosesLauncher() {
 		return nil
@@ -191,10 +191,10 @@ func (c *Config) minPods() int {
 	return 0
 }
 
-// PodEnv returns the variables of this process that wrapper servers in function pods get too. environ is the
-// environment of this process, in the form KEY=value. PodEnv selects the variables of OpenTelemetry, except
-// variables that identify the process, contain credentials, or name files, which are missing in pods. All other
-// variables are excluded, because functions are programs of other users. A template may add variables.
+// PodEnv returns the variables in environ that wrapper servers in function pods get too. These are the variables of
+// OpenTelemetry, except variables that identify the process, contain credentials, or name files, which are missing
+// in pods. All other variables are excluded, because functions are programs of other users. A template may add
+// variables.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
 	for _, variable := range environ {
@@ -244,9 +244,9 @@ func (u settingsUpdates) setTemplate(t podspec.Template) {
 
 func (u settingsUpdates) setTLS(t *podspec.TLS) { u(func(s *manager.Settings) { s.TLS = t }) }
 
-// pullSecret wraps a cluster, so that pods that require the pull secret are created only once the Secret exists. It
-// also returns the task that maintains the Secret. If no docker configuration file is configured, it returns the
-// cluster unchanged and a task that does nothing.
+// pullSecret wraps a cluster, so that pods that require the pull secret are created only once the Secret exists.
+// The returned task maintains the Secret. Without a docker configuration file, the cluster stays unchanged and the
+// task does nothing.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
 ) (manager.Cluster, serve.Task) {

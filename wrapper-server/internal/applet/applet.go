@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package applet contains small command-line tools that are part of the wrapper server's binary: cp,
-// grpc-health-probe and "wrapper-server install". Pod templates copied from Porch's documentation call cp and
-// grpc-health-probe by these names, and our image contains no other programs.
+// Package applet contains the small command-line tools in the wrapper server's binary: cp, grpc-health-probe and
+// "wrapper-server install". Pod templates copied from Porch's documentation call cp and grpc-health-probe by these
+// names, and our image contains no other programs.
 package applet
 
 import (

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Copy implements the applet cp, as far as init containers need it: "cp -a SRC... DST". It copies directories with
-// their contents, copies symbolic links as links, and keeps modes and times.
+// Copy implements the applet cp with the options that init containers use, as in "cp -a SRC... DST". It copies
+// directories with their contents, copies symbolic links as links, and keeps modes and times.
 func Copy(args []string) int {
 	sources, target, err := copyArguments(args)
 	if err != nil {
@@ -53,7 +53,7 @@ func copyArguments(args []string) (sources []string, target string, err error) {
 	return paths[:len(paths)-1], paths[len(paths)-1], nil
 }
 
-// copyInto copies source to the path target. If target is a directory, it copies source into this directory.
+// copyInto copies source to the path target, or into target if it is a directory.
 func copyInto(source, target string) error {
 	if info, err := os.Stat(target); err == nil && info.IsDir() && filepath.Base(source) != "." {
 		target = filepath.Join(target, filepath.Base(source))
@@ -123,8 +123,8 @@ func (c *copier) copyDir(source, target string, info fs.FileInfo) error {
 			return err
 		}
 	}
-	// Ignore missing permission to change the mode: another user may own the target, such as the root directory of an
-	// emptyDir volume, and only its contents matter.
+	// Ignore missing permission to change the mode, because another user may own the target, such as the root
+	// directory of an emptyDir volume, and only its contents matter.
 	if err := os.Chmod(target, info.Mode().Perm()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}

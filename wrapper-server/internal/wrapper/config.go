@@ -45,8 +45,8 @@ type Config struct {
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings in args, the command-line arguments. environ is an environment from [Isolate], of
-// which LoadConfig uses only the function's variables and the secret for TLS. It prints help and errors of flags to
+// LoadConfig returns the settings in the command-line arguments args. From environ, an environment made by
+// [Isolate], it reads only the function's variables and the secret for TLS. It prints help and errors of flags to
 // w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// isolated is the argument of a wrapper server that already runs in the environment from [Isolate].
+// isolated is the first argument of a wrapper server that already runs in the environment from [Isolate].
 const isolated = "isolated"
 
 // functionPrefix is the prefix of the function's variables in the environment from [Isolate].
 const functionPrefix = "function:"
 
-// environmentFlag is the flag that lists the variables that the pod sets instead of the image. The wrapper server
-// itself uses only these variables.
+// environmentFlag is the flag that lists the environment variables that the pod sets instead of the image. The
+// wrapper server itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns a command line and an environment for the wrapper server to execute itself again, so that
-// variables of the image do not affect Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY).
-// The environment contains the pod's variables, which --environment lists, and all variables with functionPrefix,
-// for the function. If the server is already isolated, ok is false, and args lacks the argument isolated.
+// Isolate returns a command line and an environment with which the wrapper server executes itself again. Variables
+// of the image then do not affect Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). The
+// environment contains the pod's variables, which --environment lists, and all variables with functionPrefix, for
+// the function. If the server is already isolated, ok is false, and args lacks the argument isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false
@@ -36,7 +36,7 @@ func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	return slices.Insert(slices.Clone(argv), 1, isolated), env, true
 }
 
-// podVariables returns the names in the argument --environment=NAME,…: the variables that the pod sets.
+// podVariables returns the names of the variables that the pod sets, from the argument --environment=NAME,…
 func podVariables(args []string) []string {
 	for _, arg := range args {
 		if arg == "--" {

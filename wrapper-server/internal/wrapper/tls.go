@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
-// secretVariable is the environment variable with [TLS.Secret]. The pod-manager sets it in each pod with the flag
-// --tls-id, so that an image's value has no effect.
+// secretVariable is the environment variable with [TLS.Secret]. The pod-manager sets it in each pod that gets the
+// flag --tls-id, so that an image's value has no effect.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
 // TLS configures the server's certificate and the permitted callers. The pod-manager sets it in function pods.
@@ -39,8 +39,8 @@ func (t TLS) checkSettings(checks *config.Checks) {
 	checks.That(err == nil && len(t.Callers) > 0, "TLS.Callers", strings.Join(t.Callers, ","), mtls.IDsWanted)
 }
 
-// newIdentity returns the server's certificate, with a new key, and the rule that decides which callers have
-// access. Both are nil if TLS is disabled.
+// newIdentity returns the server's certificate, with a new key, and the rule that admits callers. Both are nil if
+// TLS is disabled.
 func (t TLS) newIdentity(frame servermain.Frame) (*mtls.Identity, rpcserve.Access, error) {
 	if t.ID == "" {
 		return nil, nil, nil

@@ -113,8 +113,8 @@ type server struct {
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 
-// keepPrepared keeps processes of the function ready for later evaluations. It starts them before the first
-// evaluation, because a pod is created only for evaluations.
+// keepPrepared starts processes of the function in advance for later evaluations. It starts them even before the
+// first evaluation, because a pod is created only for evaluations.
 func (s *server) keepPrepared(ctx context.Context) error {
 	s.pod.Prepare(s.command)
 	return s.pod.Maintain(ctx)

@@ -17,8 +17,8 @@ import (
 // outOfMemory is the reason in a container's status if the kernel killed the container because of its memory use.
 const outOfMemory = "OOMKilled"
 
-// newProblem returns a problem with a one-line explanation for users. word is a reason of the kubelet or scheduler,
-// such as "ErrImagePull". text is the message, and may be empty.
+// newProblem returns a problem with a line for users. The line joins a reason of Kubernetes, such as
+// "ErrImagePull", and its message, which may be empty.
 func newProblem(kind pool.ProblemKind, word, text string) *pool.Problem {
 	return &pool.Problem{Kind: kind, Reason: joinTexts(word, text)}
 }
@@ -36,8 +36,8 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving, or nil. Only the pod's status, scheduling,
-// init containers and function container count, because the function may work without other containers.
+// findProblem returns the problem that prevents a pod from serving, or nil. It ignores containers other than the
+// init containers and the function container, because the function may work without them.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
@@ -84,8 +84,8 @@ func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	}
 }
 
-// schedulingProblem returns a problem with the scheduler's reason if a pod has no node. The problem counts as
-// temporary, because other pods may end and an autoscaler may add nodes.
+// schedulingProblem returns the scheduler's reason if a pod has no node yet. The problem counts as temporary,
+// because other pods may end and an autoscaler may add nodes.
 func schedulingProblem(pod *corev1.Pod) *pool.Problem {
 	c := findCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated ||
@@ -116,14 +116,14 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	})
 }
 
-// startup is the time after a start in which a container's exit counts as a failed start. A failed start is
-// permanent, because the container will fail in the same way at its next start.
+// startup is the time after its start within which an exit of a container counts as a failed start. A failed start
+// is permanent, because the container will fail in the same way at its next start.
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container
 // counts as lost even if the kubelet restarts it, because its evaluations are lost, and another pod may be ready
-// sooner. A container that the kernel killed because of its memory use counts as lost even if it runs again, so
-// that the callers of its evaluations get the out-of-memory error.
+// sooner. A container that ran out of memory counts as lost even if it runs again, so that the callers of its
+// evaluations get the out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
 	last := s.LastTerminationState.Terminated
@@ -156,8 +156,8 @@ const (
 )
 
 // ownFault reports whether a container exited by itself, so that a new container may exit in the same way. It
-// returns false if another process killed the container, or the container runtime interrupted the start. It also
-// returns false if the kernel killed it because of its memory use, because that depends on the function's input.
+// returns false if another process killed the container, or if the container runtime interrupted its start. Running
+// out of memory does not count, because it depends on the function's input.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }
@@ -199,8 +199,8 @@ func oneLine(text string) string {
 // startingReasons contains the reasons of waiting containers that will start without any change by a user.
 var startingReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// failureReasons contains the reasons of waiting containers for which a user must change something. The value is
-// false if the kubelet's message may show a transient cause. Reasons not listed here count as transient.
+// failureReasons contains the reasons of waiting containers for which a user must change something. If the value is
+// false, the kubelet's message may still show a transient cause. All other reasons count as transient.
 var failureReasons = map[string]bool{
 	"ErrImagePull":              false,
 	"ImagePullBackOff":          false,
@@ -253,7 +253,7 @@ func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 
 // passingCauses contains parts of messages by which kubelets and container runtimes describe transient failures.
 // The reason is not enough, because permanent failures can have the same reason, such as "ErrImagePull". A
-// transient failure whose message is missing here counts as permanent, so that callers get its error sooner.
+// transient failure with another message counts as permanent, so that callers get its error sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
 	"connection refused", "connection reset", "no route to host", "network is unreachable",

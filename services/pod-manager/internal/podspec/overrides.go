@@ -20,8 +20,8 @@ type Overrides struct {
 	Init, Function ContainerOverrides
 }
 
-// ContainerOverrides contains a function's values for fields of a container in the pod template. Each value
-// replaces the template's whole value.
+// ContainerOverrides contains a function's values for a container of the pod template. Each value replaces the
+// whole value of the template.
 type ContainerOverrides struct {
 	Requests corev1.ResourceList    `json:",omitempty"`
 	Limits   corev1.ResourceList    `json:",omitempty"`
@@ -85,9 +85,9 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 	return problems
 }
 
-// overlayResources returns a copy of base, a container's resources, in which the function's own values replace
-// single values. If a request then exceeds its limit, the function's value replaces both, because Kubernetes
-// rejects such requests.
+// overlayResources replaces single values in a copy of base, a container's resources, by the function's own values.
+// If a request then exceeds its limit, the function's value applies to both, because Kubernetes rejects such
+// requests.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

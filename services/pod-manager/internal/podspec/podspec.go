@@ -16,15 +16,15 @@ import (
 
 // Labels and annotations of function pods and their Services.
 const (
-	// LabelID is the label with the pod's id: image name, tag, slot and digest. The pod's Service selects pods by it.
+	// LabelID is the label by which a Service selects its pod. Its value is the pod's id, see package podname.
 	LabelID = "fn.kpt.dev/image"
-	// LabelPool is the label whose value all pods of a function share. The scheduler spreads pods over nodes by it.
+	// LabelPool is the label that all pods of a function share, so that the scheduler spreads them over nodes.
 	LabelPool = "krm-function-runner.github.io/pool"
 	// AnnotationTemplateVersion is the annotation with the version of the pod's template.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
 	// AnnotationSettingsVersion is the annotation with the hash of the pod's settings, see [Builder.SettingsVersion].
 	AnnotationSettingsVersion = "krm-function-runner.github.io/settings-version"
-	// AnnotationReclaimAfter is the annotation with the time, in Unix seconds, when the unused pod is deleted.
+	// AnnotationReclaimAfter is the annotation with the time, in Unix seconds, after which an unused pod is deleted.
 	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
 	// AnnotationReference is the annotation with the image's canonical name, with tag and without digest.
 	AnnotationReference = "krm-function-runner.github.io/image-reference"
@@ -46,7 +46,7 @@ const (
 	FieldManager = "krm-function-runner"
 )
 
-// Function describes the image of a function's pods, with the data from the image-resolver.
+// Function describes the image of a function's pods, as the image-resolver reports it.
 type Function struct {
 	// Reference is the image's canonical name with its tag, if it has a tag, and without digest.
 	Reference string

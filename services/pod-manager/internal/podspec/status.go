@@ -83,8 +83,8 @@ func reclaimAfter(text string) time.Time {
 
 // phaseOf returns a pod's phase, and the reason for it if known. The phase is "creating" until the scheduler
 // handles the pod, "scheduling" until it has a node, "starting" once the function container exists, and
-// "connecting" while it runs. "pulling" includes volumes, network, images and init containers: Kubernetes does not
-// report which of them is slow.
+// "connecting" while it runs. "pulling" includes volumes, network, images and init containers, because Kubernetes
+// does not report the slow step.
 func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {
@@ -118,8 +118,8 @@ func schedulingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// preparingReason describes the container that the node is preparing, to explain the delay to users: an unfinished
-// init container, or the function container.
+// preparingReason tells users the state of the container that the pod's node is preparing. This is an unfinished
+// init container, or else the function container.
 func preparingReason(pod *corev1.Pod) string {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.State.Terminated == nil {
@@ -132,7 +132,7 @@ func preparingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerReason tells users why a container waits or runs. kind is its kind, such as "init container".
+// containerReason describes a waiting or running container for users. kind is a word such as "init container".
 func containerReason(kind string, s corev1.ContainerStatus) string {
 	switch {
 	case s.State.Waiting != nil:
@@ -153,8 +153,8 @@ func findCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCon
 	return nil
 }
 
-// Launch is the result of starting the wrapper server in a pod that mounts the wrapper server's image as a volume.
-// It shows if the node supports image volumes.
+// Launch is the result of starting the wrapper server from an image volume. It shows if the pod's node supports
+// image volumes.
 type Launch int
 
 const (
@@ -165,7 +165,7 @@ const (
 	// LaunchFailed is the state of a pod whose container could not be created or started. The node may be unable to
 	// mount images, or the function's image may be the cause.
 	LaunchFailed
-	// LaunchMissing is the state of a pod whose node did not mount the image, so that the wrapper server is missing.
+	// LaunchMissing is the state of a pod without the wrapper server, because the node did not mount its image.
 	LaunchMissing
 )
 

@@ -72,8 +72,8 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 // Version identifies the template. The pod-manager replaces pods of another version.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template with the version of another template. The pods of both templates then stay up to
-// date when the pod-manager switches between the templates.
+// CountAs returns the template with the version of another template. A switch between the two templates then does
+// not make pods outdated.
 func (t Template) CountAs(other Template) Template {
 	t.version = other.version
 	t.content = other.content
@@ -86,10 +86,10 @@ const (
 	serviceKey = "serviceTemplate"
 )
 
-// Parse returns the template of function pods in the data of a ConfigMap: the v1 Pod under the key "template" and,
-// if present, the v1 Service under the key "serviceTemplate". version is the ConfigMap's resourceVersion. Fields
-// that the pod leaves unset get safe defaults. Warnings are sentences for users about ignored fields and possible
-// failures. An error lists all problems of the template, with remedies.
+// Parse returns the template of function pods in the data of a ConfigMap. The key "template" contains a v1 Pod, and
+// the optional key "serviceTemplate" a v1 Service. version is the ConfigMap's resourceVersion. Fields that the pod
+// leaves unset get safe defaults. Warnings are sentences for users about ignored fields and possible failures. An
+// error lists all problems of the template, with remedies.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
 	text, ok := data[podKey]
 	if !ok {
@@ -109,8 +109,8 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	return t, append(warnings, further...), err
 }
 
-// assembleTemplate returns the template that consists of a user's v1 Pod and v1 Service. If rawPod or rawService is
-// nil, the built-in object is used instead. prepare changes the user's pod before defaults are added.
+// assembleTemplate returns the template with a user's v1 Pod and v1 Service. The built-in object replaces a nil
+// rawPod or rawService. prepare changes the user's pod before defaults are added.
 func assembleTemplate(
 	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
 ) (Template, []string, error) {
@@ -123,8 +123,8 @@ func assembleTemplate(
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// userPod decodes and validates a user's pod, and calls the function prepare with the pod's spec. It returns the
-// built-in pod if raw is nil.
+// userPod decodes and validates a user's pod, and lets prepare change the pod's spec. It returns the built-in pod
+// if raw is nil.
 func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
 	if raw == nil {
 		return builtinPod(d), nil, nil
@@ -211,9 +211,9 @@ func templateOf(object map[string]any, key string) (map[string]any, error) {
 	return raw, nil
 }
 
-// unsetDefaults removes values that equal the API server's defaults from the spec of a PodTemplate. The API server
-// adds its defaults when it stores a PodTemplate, but these fields must get the values of [Defaults]. unsetDefaults
-// also removes such values if a user wrote them, because they look the same.
+// unsetDefaults removes the API server's defaults from the spec of a PodTemplate, so that these fields get the
+// values of [Defaults]. The API server adds its defaults when it stores a PodTemplate. The same values written by a
+// user are also removed, because they look the same.
 func unsetDefaults(spec *corev1.PodSpec) {
 	const gracePeriod = corev1.DefaultTerminationGracePeriodSeconds
 	if spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -235,8 +235,8 @@ func unsetDefaults(spec *corev1.PodSpec) {
 	}
 }
 
-// pullPolicy returns the pull policy of a container whose image will be replaced. It is empty if the API server has
-// derived the policy from the present image, because the policy may not suit the new image.
+// pullPolicy returns the pull policy of a container whose image will be replaced. It is empty if the API server
+// derived the policy from the present image, because this policy may not suit the new image.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	tag := strings.TrimPrefix(c.Image, repositoryOf(c.Image))
 	derived := corev1.PullIfNotPresent

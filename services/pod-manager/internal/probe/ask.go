@@ -85,7 +85,7 @@ func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredential
 	return credentials.NewTLS(secure), nil
 }
 
-// checkOnce waits until the connection of client is ready, and sends a single health check.
+// checkOnce waits until the connection to a pod is ready, and sends a single health check.
 func checkOnce(ctx context.Context, client healthv1.HealthClient) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe checks wrapper servers' health, so that a pool can use pods before Kubernetes reports them as ready.
+// Package probe checks the health of new pods, so that they can serve before Kubernetes reports them as ready.
 package probe
 
 import (
@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// parallel is the maximum number of concurrent probes. Bursts of thousands of probes occur, for instance when a
-	// replica adopts the pods of another replica. The limit makes such bursts faster, because more concurrent
-	// connections only delay each other.
+	// parallel is the maximum number of concurrent probes. Thousands of probes start at once when, for instance, a
+	// replica adopts the pods of another replica. With the limit they complete sooner, because more connections delay
+	// each other.
 	parallel = 64
 	// turn is the time that a probe without a timeout may run before it waits again behind other probes.
 	turn = 2 * time.Second
@@ -34,7 +34,7 @@ type Prober struct {
 	current map[string]*probe // latest probe of each pod, by name
 }
 
-// probe is a health check of a pod, from the call of [Prober.Probe] until the result or cancellation.
+// probe is a health check of a pod, until its result, its cancellation or the next check of the same pod.
 type probe struct {
 	action pool.Probe
 	ended  context.CancelFunc // cancels the current turn; it is nil between turns
@@ -42,15 +42,15 @@ type probe struct {
 	over   bool // cancelled or answered
 }
 
-// New returns a Prober that reports its results, [pool.Probed] and [pool.Unanswered], by calling report. If
-// identity contains a certificate, the Prober presents it to pods. A pod that does not accept the pod-manager as a
-// caller then counts as unhealthy.
+// New returns a Prober, which passes each result to report as [pool.Probed] or [pool.Unanswered]. If identity
+// contains a certificate, the Prober presents it to pods. A pod that does not accept the pod-manager as a caller
+// then counts as unhealthy.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.probeUntilServing, report)
 }
 
-// NewAsking is like [New], but calls the function ask to check the health of a pod. ask returns nil as soon as the
-// pod is healthy, or the last error when ctx is done.
+// NewAsking is like [New], but checks the health of a pod by calling ask. ask returns nil as soon as the pod is
+// healthy, or the last error when ctx is done.
 func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(pool.Event)) *Prober {
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
@@ -115,7 +115,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// nextTurn removes the next probe from the queue, and returns it with a context that is cancelled when the probe is
+// nextTurn removes the next probe from the queue, and returns it with a context that ends when the probe is
 // cancelled. It returns nil if the queue is empty or the maximum number of probes is running.
 func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	p.mu.Lock()
@@ -132,7 +132,7 @@ func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	return next, ctx
 }
 
-// takeTurn runs a probe for its own timeout, or for the constant turn if it has no timeout, and reports the result.
+// takeTurn runs a probe until its own timeout, or for the constant turn if it has none, and reports the result.
 func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	a := current.action
 	length := turn
@@ -147,9 +147,9 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	}
 }
 
-// finishTurn ends a turn of a probe, and returns the event to report, or nil. A probe without a result is queued
-// for another turn. stopped is true if the probe was cancelled. [pool.Unanswered] is reported only after a probe's
-// first turn.
+// finishTurn ends a turn of a probe, and returns the event to report, or nil. A probe without a result waits for
+// another turn, and [pool.Unanswered] is reported after its first turn only. stopped is true if the probe was
+// cancelled.
 func (p *Prober) finishTurn(former *probe, stopped bool, err error) pool.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,7 @@ import "slices"
 
 // queue contains the probes that wait for a turn, a limited time to run. Fresh probes had no turn yet. Tried probes
 // had a turn without success. Turns alternate between the newest fresh probe, the oldest fresh probe and the oldest
-// tried probe, so that new pods do not wait behind thousands of silent pods, and silent pods do not wait forever.
+// tried probe. So new pods do not wait behind thousands of pods that do not answer, and no pod waits forever.
 // Cancelled probes stay in the queue until they outnumber the other probes.
 type queue struct {
 	fresh, tried []*probe

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// dockerConfig contains the fields of a docker configuration file (config.json) that concern credentials. It is also
-// the format of the pull secret, but kubelets use only logins with the field Auth.
+// dockerConfig contains the credentials in a docker configuration file (config.json). The pull secret has the same
+// format, but kubelets use only logins with the field Auth.
 type dockerConfig struct {
 	Auths       map[string]login  `json:"auths"`
 	CredHelpers map[string]string `json:"credHelpers,omitempty"`
@@ -28,9 +28,9 @@ type login struct {
 	RegistryToken string `json:"registrytoken,omitempty"`
 }
 
-// Parse converts a docker configuration file to the content of the pull secret. The content includes only users and
-// passwords, because kubelets cannot use other credentials. Equal credentials result in equal content. Warnings
-// name the registries with other kinds of credentials. Neither warnings nor errors quote credentials.
+// Parse converts a docker configuration file to the content of the pull secret. It copies only users and passwords,
+// because kubelets cannot use other credentials. Equal credentials result in equal content. Warnings name the
+// registries with other kinds of credentials. Neither warnings nor errors quote credentials.
 func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	var file dockerConfig
 	if err := json.Unmarshal(content, &file); err != nil {
@@ -77,8 +77,8 @@ func (f dockerConfig) warnOfHelpers(out dockerConfig) []string {
 	return warnings
 }
 
-// basicAuth returns a login in the form of HTTP's basic authentication, or the problem that prevents this. Both
-// results are empty for an empty login, which docker writes if the credentials are in a credential store.
+// basicAuth returns a login in the form of HTTP's basic authentication, or the problem that prevents this. Both are
+// empty for an empty login, which docker writes for credentials in a credential store.
 func (l login) basicAuth() (auth, problem string) {
 	user, password := l.Username, l.Password
 	if l.Auth != "" {

@@ -19,8 +19,8 @@ type Cluster interface {
 	Extend(action pool.Extend)
 }
 
-// Guard is a Cluster that checks the pull secret before it creates a pod whose function requires the secret. If the
-// check fails, it sends an event with the cause, so that callers who wait for the pod get this cause.
+// Guard is a Cluster that checks the pull secret before it creates a pod that requires the secret. If the check
+// fails, callers who wait for the pod get the cause, which Guard sends as an event.
 type Guard struct {
 	Cluster
 	Keeper *Keeper

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pullsecret copies a docker configuration file into the pull secret of function pods, and keeps the two
-// equal. It delays the creation of pods that require the pull secret until the pull secret exists.
+// Package pullsecret copies the registry credentials in a docker configuration file into the pull secret, a Secret
+// for pulling images, and keeps both equal. Pods that require the pull secret are created only once it exists.
 package pullsecret
 
 import (
@@ -65,10 +65,10 @@ func New(config Config) *Keeper {
 	return k
 }
 
-// Then calls the function do with the result of a new check of the pull secret, which restores a deleted or changed
-// Secret. It does not block. A nil error means that the caller may create pods that require the pull secret: it is
-// up to date, or was written before and cannot be read now. do is not called after Run has returned. The number of
-// waiting callbacks is bounded by the number of the caller's pods.
+// Then checks the pull secret, restores it if it was deleted or changed, and calls do with the result. It does not
+// block. A nil error means that the caller may create pods that require the pull secret. It is nil even if the
+// Secret cannot be read now, if the Secret was up to date before. do is not called after Run has returned. The
+// number of waiting callbacks is bounded by the number of the caller's pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)
@@ -105,8 +105,8 @@ type file struct {
 	err     error
 }
 
-// runLoop makes the pull secret equal to the docker configuration file: at the start, after each change of the
-// file, after each call of [Keeper.Then], and once per CheckInterval.
+// runLoop updates the pull secret at the start, after each change of the file, after each call of [Keeper.Then],
+// and once per CheckInterval.
 func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -129,8 +129,8 @@ func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// recordContent stores the new content of the docker configuration file, or the error of reading it. If the file
-// was valid before, an invalid file is only logged, and the previous content stays in use.
+// recordContent stores the new content of the docker configuration file, or the error of reading it. An invalid
+// file is only logged if the file was valid before, and the previous content stays in use.
 func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err != nil {
 		err = fmt.Errorf("read the docker configuration: %w", err)
@@ -161,8 +161,8 @@ func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error
 	return pullConfig, nil
 }
 
-// attemptSync makes the pull secret equal to the docker configuration file. It records the result in logs and
-// metrics, and passes it to the callbacks that wait for it, see [Keeper.Then].
+// attemptSync writes the docker configuration file to the pull secret, if they differ. It records the result in
+// logs and metrics, and passes it to the waiting callbacks of [Keeper.Then].
 func (k *Keeper) attemptSync(ctx context.Context) error {
 	asked := k.takeWaiting()
 	err := k.syncSecret(ctx)
@@ -184,8 +184,8 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 	return err
 }
 
-// takeWaiting removes and returns the callbacks of [Keeper.Then]. It must be called before the Secret is read:
-// later callbacks wait for the next attempt, because the Secret may have changed in between.
+// takeWaiting removes and returns the callbacks of [Keeper.Then]. It must be called before the Secret is read.
+// Later callbacks wait for the next attempt, because the Secret may have changed in between.
 func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

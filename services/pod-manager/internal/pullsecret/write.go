@@ -87,14 +87,14 @@ const (
 	managedBy      = podspec.FieldManager
 	// annotationCopyOf is the annotation with the path of the file whose content is in the Secret.
 	annotationCopyOf = "krm-function-runner.github.io/copy-of"
-	// keySum is the key of the checksum that a replica writes with the content. If it does not match, a user changed
-	// the content. The checksum is secret data, and not an annotation, because it would help to guess a weak password.
+	// keySum is the key of the content's checksum in the Secret. A mismatch shows that a user changed the content. The
+	// checksum is secret data, and not an annotation, because it would help to guess a weak password.
 	keySum = "sha256"
 )
 
-// mustWrite reports whether the pull secret must be written to get the intended content. found is the existing
-// Secret, or nil. changed is true if the docker configuration file changed since this replica's last write. remark
-// is the reason that an existing Secret is replaced. It may be empty.
+// mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. changed is true
+// if the docker configuration file changed since this replica's last write. remark tells the log the reason that an
+// existing Secret is replaced. It may be empty.
 //
 // A change reaches the files of different replicas up to a minute apart. A replica whose own file has not changed
 // keeps the Secret, because otherwise it would undo the write of a replica with the newer file.
@@ -127,8 +127,8 @@ func checksum(content []byte) []byte {
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// wantedSecret returns the pull secret with the given content. found is the existing Secret, and may be nil. The
-// result keeps all other labels and annotations of found.
+// wantedSecret returns the pull secret with the given content. It keeps the other labels and annotations of found,
+// the existing Secret, which may be nil.
 func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {
