@@ -4,8 +4,8 @@
 // contains a gateway, an image-resolver and a launcher of sandboxes in one process, and requires no port, no
 // Kubernetes and no daemon. The server function-runner uses only the package's settings of sandboxes.
 //
-// fnctl calls the gateway by gRPC in memory, so that texts, limits and exit codes are the same with a remote gateway.
-// The pod-manager is left out, because client-go would double the size of fnctl.
+// fnctl calls the gateway by gRPC in memory, so that texts, limits and exit codes are the same as with a remote
+// gateway. The pod-manager is left out, because client-go would double the size of fnctl.
 package localrunner
 
 import (

@@ -37,8 +37,8 @@ const (
 	maxImageFiles = 300_000
 )
 
-// Limits of a sandbox: bytes of private memory for each process, and the number of processes and threads. If this
-// program runs as root, all bubblewrap sandboxes of a function together can have only maxProcesses processes.
+// Limits of a sandbox: the private memory of each process in bytes, and the number of processes and threads. If
+// this program runs as root, all bubblewrap sandboxes of a function together can have only maxProcesses processes.
 const (
 	maxProcessBytes = 2 << 30
 	maxProcesses    = 1024
@@ -87,8 +87,8 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	}
 }
 
-// Group returns the ID of the group that must be able to read the image store. If this program runs as root, it is
-// the group of the sandboxes' users. Otherwise it is zero, because only this program's user reads the store.
+// Group returns the ID of the group that must be able to read the image store. For root, it is the group of the
+// sandboxes' users. Otherwise it is zero, because only this program's user reads the store.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup

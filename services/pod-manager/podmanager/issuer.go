@@ -34,14 +34,14 @@ type IssuerConfig struct {
 	Life time.Duration `default:"24h"`
 }
 
-// issuedByDefault is the default of [IssuerConfig.Certificates]: the certificates of the programs that read their
-// certificate from a Secret.
+// issuedByDefault is the default of [IssuerConfig.Certificates]. These programs read their certificate from a
+// Secret.
 var issuedByDefault = []string{
 	"gateway-tls=spiffe://function-runner/gateway",
 	"image-resolver-tls=spiffe://function-runner/image-resolver",
 }
 
-// secrets returns the names of the Secrets with private keys, which FunctionConfigs must not pass to pods.
+// secrets returns the names of the Secrets with private keys. FunctionConfigs must not pass them to pods.
 func (c *IssuerConfig) secrets() []string {
 	if c.Secret == "" {
 		return nil

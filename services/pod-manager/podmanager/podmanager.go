@@ -231,7 +231,7 @@ func awaitAll(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	}
 }
 
-// replicaName returns this replica's name for logs and for its Lease: the host name, which is the pod's name.
+// replicaName returns the host name, which is the pod's name. It names this replica in logs and in its Lease.
 func replicaName() string {
 	name, err := os.Hostname()
 	if err != nil {

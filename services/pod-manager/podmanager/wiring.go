@@ -39,8 +39,8 @@ const drainDelay = time.Second
 // wrapperEvaluationTime is the time limit of wrapper servers without the argument --max-evaluation-time.
 const wrapperEvaluationTime = 5 * time.Minute
 
-// minGracePeriod is the minimum grace period of pods. It is the grace period if FNR_MAX_EVALUATION_TIME is 0, which
-// means that evaluations have no limit.
+// minGracePeriod is the minimum grace period of pods. It also applies if FNR_MAX_EVALUATION_TIME is 0, because
+// evaluations then have no limit.
 const minGracePeriod = 5 * time.Minute
 
 // defaults returns the values for fields that templates of function pods leave unset.
@@ -93,7 +93,7 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	}), nil
 }
 
-// openCacheConfig opens the pod cache configuration. The function changed gets the new settings after each change.
+// openCacheConfig opens the pod cache configuration, and passes its settings to changed after each change.
 func (c *Config) openCacheConfig(
 	changed func(map[string]cacheconfig.Entry), log *slog.Logger,
 ) (*cacheconfig.File, error) {
@@ -183,7 +183,7 @@ func (c *Config) initialSettings(
 	}
 }
 
-// minPods returns the default minimum number of pods of each function in the pod cache configuration.
+// minPods returns the default minimum number of pods for functions in the pod cache configuration.
 func (c *Config) minPods() int {
 	if c.WarmUp {
 		return 1

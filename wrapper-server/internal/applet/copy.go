@@ -82,7 +82,7 @@ type copier struct {
 	made   fs.FileInfo // topmost directory of the copy, or nil before its creation
 }
 
-// copyTree copies source, which may be a directory, a file or a symbolic link, to target.
+// copyTree copies source to target. source may be a directory, a file or a symbolic link.
 func (c *copier) copyTree(source, target string) error {
 	info, err := os.Lstat(source)
 	if err != nil {

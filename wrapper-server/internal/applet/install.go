@@ -10,7 +10,7 @@ import (
 )
 
 // Install implements the applet "wrapper-server install DIR", for init containers. It copies this binary to
-// DIR/wrapper-server, and creates a link to it, DIR/grpc-health-probe.
+// DIR/wrapper-server, and creates the link DIR/grpc-health-probe to it.
 func Install(args []string) int {
 	if len(args) != 1 {
 		complain("wrapper-server install", "usage: wrapper-server install DIR")

@@ -55,7 +55,7 @@ func InPod(environ []string) bool {
 	return lookup(environ, functionPrefix+"KUBERNETES_SERVICE_HOST") != ""
 }
 
-// functionEnv returns the environment of the function: the variables of its image and its pod. It omits variables
+// functionEnv returns the function's environment, with the variables of its image and its pod. It omits variables
 // for the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
 func functionEnv(environ []string) []string {
 	env := []string{}

@@ -87,8 +87,7 @@ func newPod(cfg Config, frame servermain.Frame) (*function.Pod, error) {
 	})
 }
 
-// tokens is the mount path of service account tokens. Pods from the built-in template contain no token, but pods
-// from users' templates may contain a token.
+// tokens is the mount path of service account tokens. Only pods from users' templates may contain a token.
 const tokens = "/var/run/secrets/kubernetes.io" //nolint:gosec // a path, no credential
 
 // hiddenPaths returns the paths that the function must not read. Only a function that may use the network may read

@@ -42,8 +42,8 @@ func Components(ctx context.Context, s settings.Settings, frame servermain.Frame
 	return append([]serve.Component{front}, components...), nil
 }
 
-// onLoopback reports whether an address is reachable only from this machine. It returns false for names except
-// localhost, because a name may resolve to any address.
+// onLoopback reports whether only this machine can reach an address. It returns false for names except localhost,
+// because a name may resolve to any address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package settings reads the settings of the program function-runner from environment variables and from the flags
-// of Porch's function runner. It stores them in the configurations of the services that the program contains.
+// of Porch's function runner. It passes them to the services that the program contains.
 package settings
 
 import (
@@ -137,8 +137,8 @@ func (s *Settings) shareFlags() {
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }
 
-// usedPaths returns the paths of the registry credentials and of the registry certificates. A path is empty if its
-// use is not enabled.
+// usedPaths returns the paths of the registry credentials and the registry certificates. A path is empty if the
+// flags do not enable it.
 func (r registryFlags) usedPaths() (auth, tls string) {
 	if r.credentials {
 		auth = r.authPath

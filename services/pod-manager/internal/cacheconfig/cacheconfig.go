@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cacheconfig parses the pod cache configuration (the file pod-cache-config.yaml), and reloads it
-// after changes. The file lists functions whose pods are created at the start, and their settings. It has one of
-// two formats: a map from image to time to live, or a list of objects with more settings.
+// Package cacheconfig parses the pod cache configuration, the file pod-cache-config.yaml, and reloads it after
+// changes. The file lists functions whose pods are created at the start, and their settings. It is a map from image
+// to time to live, or a list of objects with more settings.
 package cacheconfig
 
 import (

@@ -82,7 +82,7 @@ func (e *entry) readField(field string, value *yaml.Node) {
 	}
 }
 
-// setDuration parses a duration such as 30m, and stores it in *to. It adds an error if the duration is invalid.
+// setDuration parses a duration such as 30m into *to, or adds an error if the duration is invalid.
 func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -102,7 +102,7 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	}
 }
 
-// maxMinPods is the maximum of minPods. A greater number is likely a mistake, and would occupy the cluster.
+// maxMinPods is the maximum of minPods. A greater number is likely a mistake, and its pods would always run.
 const maxMinPods = 1000
 
 // setCount parses a whole number from zero to most. It returns nil if the value is null or invalid. none explains

@@ -126,7 +126,7 @@ func (s settings) binary(o object) *Binary {
 	return b
 }
 
-// readTags returns the field tags: plain tags, or version constraints such as ~0.4 (see [tagconstraint.Parse]).
+// readTags returns the field tags. It contains plain tags, and version constraints such as ~0.4.
 func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {
@@ -247,7 +247,7 @@ func readContainer(o object, secrets []string) podspec.ContainerOverrides {
 	return c
 }
 
-// secretsOf returns the names of the Secrets that a container's envFrom and env refer to.
+// secretsOf returns the names of the Secrets from which a container gets environment variables.
 func secretsOf(c podspec.ContainerOverrides) []string {
 	var names []string
 	for _, source := range c.EnvFrom {

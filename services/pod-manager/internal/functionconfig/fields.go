@@ -24,7 +24,7 @@ type object struct {
 	problems *problems
 }
 
-// addInvalid adds the problem that a field has an invalid value. wanted describes the valid values for users.
+// addInvalid adds a problem about the invalid value of a field. wanted describes the valid values for users.
 func (o object) addInvalid(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it must be %s", o.pathOf(field), formatValue(value), wanted)
 }
@@ -36,7 +36,7 @@ func (o object) pathOf(field string) string {
 	return o.path + "." + field
 }
 
-// maxShown is the maximum number of bytes of an invalid value that an error text shows.
+// maxShown is the maximum size, in bytes, of an invalid value in an error text.
 const maxShown = 64
 
 func formatValue(value any) string {

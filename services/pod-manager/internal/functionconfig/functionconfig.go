@@ -27,8 +27,8 @@ type Config struct {
 	Name, UID  string
 	Created    time.Time
 	Generation int64
-	// Image is the last path segment of the images' names, such as set-namespace. Prefixes are the registries and
-	// paths before it. An empty prefix means the default prefix. If Image is invalid, Binary and Pod are nil.
+	// Image is the last path segment of the image names, such as set-namespace. Prefixes are the registries and paths
+	// before it. An empty prefix means the default prefix. If Image is invalid, Binary and Pod are nil.
 	Image    string
 	Prefixes []string
 	// Binary and Pod are the decoded fields binaryExecutor and podExecutor. They are nil if missing or invalid.
@@ -54,7 +54,7 @@ type Pod struct {
 	Tags []string
 	// Settings contains the settings of the pods. Its field Image is empty, because it applies to several images.
 	Settings cacheconfig.Entry
-	// MinPods is the minimum number of pods for each listed tag. For a version constraint, it applies to the newest
-	// tag that satisfies the constraint.
+	// MinPods is the minimum number of pods for each tag in Tags. A version constraint keeps pods for the newest tag
+	// that satisfies it.
 	MinPods int
 }

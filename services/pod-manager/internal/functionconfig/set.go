@@ -17,10 +17,10 @@ import (
 // images of pods are counted separately.
 const maxImages = 100_000
 
-// Set contains the local binaries and the settings for pods from all FunctionConfigs together. It is immutable.
+// Set combines the local binaries and the settings for pods of all FunctionConfigs. It is immutable.
 type Set struct {
-	// Binaries contains the local binaries. Binaries from older FunctionConfigs come first. The tag of an image may be
-	// a version constraint.
+	// Binaries contains the local binaries, sorted by the age of their FunctionConfigs, oldest first. The tag of an
+	// image may be a version constraint.
 	Binaries []binaries.Binary
 	// pods contains the settings for pods, by "repository:tag", or by repository alone for settings of all tags.
 	pods map[string]*Function
@@ -196,9 +196,9 @@ func (s *Set) Problems(name string) []string {
 	return s.problems[name]
 }
 
-// Pod returns the settings for the pods of an image with a canonical name. Settings for the image's tag take
-// precedence, then settings of the oldest object with a version constraint that the tag satisfies, then settings for
-// all tags. Only settings for all tags apply to an image without a tag.
+// Pod returns the settings for the pods of an image. Settings for the image's tag take precedence, then the oldest
+// settings with a version constraint that the tag satisfies, then settings for all tags. Only settings for all tags
+// apply to an image without a tag.
 func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	if s == nil {
 		return nil, false

@@ -32,8 +32,8 @@ type authorities []authority
 // while a new authority replaces an old authority.
 const maxAuthorities = 8
 
-// parseAuthorities reads the certificate authorities in the data of a Secret. An empty Secret contains no authorities.
-// Malformed data is an error and is not replaced, because new authorities would break the trust between all programs.
+// parseAuthorities reads the certificate authorities in the data of a Secret, which may be empty. Malformed data is
+// an error and is not replaced, because new authorities would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := decodeBlocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {
@@ -71,8 +71,8 @@ func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities
 	return append(valid, next), nil
 }
 
-// chooseSigner returns the authority that signs new certificates. It is the newest authority whose age is at least
-// spread, because by then all programs trust it. If all are too new, it is the oldest.
+// chooseSigner returns the authority that signs new certificates, the newest that all programs trust. Programs
+// trust an authority once its age is at least spread. If all are too new, the oldest authority signs.
 func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {
@@ -147,7 +147,7 @@ func pastHalf(cert *x509.Certificate, now time.Time) bool {
 	return now.Sub(cert.NotBefore) >= cert.NotAfter.Sub(cert.NotBefore)/2
 }
 
-// decodeBlocks decodes the blocks of a PEM file, and parses each block.
+// decodeBlocks parses each block of a PEM file.
 func decodeBlocks[T any](content []byte, parse func(der []byte) (T, error)) ([]T, error) {
 	var all []T
 	for len(bytes.TrimSpace(content)) > 0 {

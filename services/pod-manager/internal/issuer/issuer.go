@@ -33,7 +33,7 @@ type Config struct {
 	Secrets corev1client.SecretInterface
 	// Authority is the name of the Secret with the certificate authorities and their private keys.
 	Authority string
-	// Certificates contains the SPIFFE IDs of the certificates to issue, by the name of the certificate's Secret.
+	// Certificates contains the SPIFFE ID of each certificate to issue, by the name of its Secret.
 	Certificates map[string]mtls.ID
 	// Held configures the certificate that the issuer's own program keeps in memory. It is nil if this program gets
 	// its certificate elsewhere.
@@ -194,14 +194,14 @@ func (i *Issuer) Details() []string {
 // certificate, signed by the authority that all replicas share.
 type Held struct {
 	ID mtls.ID
-	// Use is called with each new certificate, its key and the trusted authorities, as PEM files by file name.
+	// Use is called with the PEM files of each new certificate, its key and the trusted authorities, by file name.
 	Use func(files map[string][]byte) error
 	// Refused is called with the error if Kubernetes forbids access to the authority's Secret, or if that Secret is
 	// missing. A user must correct this, whereas other failures are temporary.
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret is shown instead of a Secret's name in logs and metrics about the certificate in memory.
+// heldSecret replaces a Secret's name in logs and metrics, because the certificate is only in memory.
 const heldSecret = "none"
 
 // renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.

@@ -20,7 +20,7 @@ type Clock struct {
 // NewClock returns a Clock. It assumes equal clocks until the first response of the API server.
 func NewClock(log *slog.Logger) *Clock { return &Clock{start: time.Now(), log: log} }
 
-// Now returns this machine's time. It is monotonic: setting the machine's clock does not change it.
+// Now returns this machine's time. It is monotonic, so that a change of the machine's clock has no effect.
 func (c *Clock) Now() time.Time { return c.start.Add(time.Since(c.start)) }
 
 // Theirs converts a time of this machine's clock to the API server's clock, with an error of a second or two.
@@ -38,7 +38,7 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 // and even synchronized clocks differ slightly.
 const tolerance = 2 * time.Second
 
-// loggedDifference is the minimum difference to the API server's clock that recordTime logs.
+// loggedDifference is the minimum difference between the clocks that recordTime logs.
 const loggedDifference = 10 * time.Second
 
 // recordTime updates the difference between the clocks from a response. date is the API server's time. sent is this

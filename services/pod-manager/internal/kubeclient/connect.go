@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubeclient creates clients of the Kubernetes API. It corrects the difference between the clocks of the
-// API server and this machine. It makes callers retry requests that a restarting API server refuses.
+// API server and this machine. It treats refusals of a restarting API server as temporary.
 package kubeclient
 
 import (
@@ -22,8 +22,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Rate limit of requests to the API server. The defaults of client-go suit interactive tools. With them, creating a
-// burst of pods would take a minute.
+// Rate limit of requests to the API server. With the defaults of client-go, which suit interactive tools, creating
+// a burst of pods would take a minute.
 const (
 	queriesPerSecond = 200
 	burst            = 400

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podname names function pods and their Services. A name is not random, but derived from the function and
-// the slot (the pod's number among the function's pods). So if two replicas of the pod-manager create the
-// pod in the same slot concurrently, the second replica finds the first replica's pod.
+// the slot, the pod's number among the function's pods. So if two replicas of the pod-manager create the pod in the
+// same slot concurrently, the second replica finds the first replica's pod.
 package podname
 
 import (
@@ -55,7 +55,7 @@ func PodID(reference, digest string, slot int) string {
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
 // PodName returns a pod's name, which is the pod's id and a suffix. The suffix distinguishes the pod from the
-// former pod in the slot. predecessor is the former pod's UID, or empty for the first pod in the slot.
+// former pod in the same slot. predecessor is the UID of the former pod, or empty if there is none.
 func PodName(reference, digest string, slot int, predecessor string) string {
 	sum := hashParts(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)
@@ -68,8 +68,8 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 // label matches names and tags that are valid in a pod's id without changes.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readableParts returns the readable parts of a pod's id: the last path segment of the image reference, and the tag
-// after a dash and without dots. tag is empty if the reference has no tag.
+// readableParts returns the readable parts of a pod's id. These are the last path segment of the image reference,
+// and the tag after a dash and without dots. tag is empty if the reference has no tag.
 func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {
@@ -91,8 +91,8 @@ func labelPart(text string, limit int) string {
 // hexDigits matches a digest, and captures the digits that become part of a pod's id.
 var hexDigits = regexp.MustCompile(`^[a-z0-9+._-]+:([0-9a-f]{8})`)
 
-// digestDigits returns the first hexadecimal digits of a digest, for a pod's id. If the digest is invalid, it
-// returns the first digits of a hash of the text.
+// digestDigits returns the first hexadecimal digits of a digest, for a pod's id. If the digest is invalid, they
+// come from a hash of the text.
 func digestDigits(digest string) string {
 	if match := hexDigits.FindStringSubmatch(digest); match != nil {
 		return match[1]
@@ -106,7 +106,7 @@ func hashDigits(text string) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// hashParts returns the hash of texts and of their lengths, so that ("ab", "c") and ("a", "bc") differ.
+// hashParts returns a hash of texts and their lengths, so that ("ab", "c") and ("a", "bc") have different hashes.
 func hashParts(parts ...string) [sha256.Size]byte {
 	var b strings.Builder
 	for _, part := range parts {

@@ -24,7 +24,7 @@ type Builder struct {
 	// MaxMessageBytes is the maximum size of the wrapper server's requests and responses, in bytes.
 	MaxMessageBytes int
 	// PullSecret is the Secret with the credentials for pulling images. Pods refer to it if their function's registry
-	// requires credentials. If PullSecret is empty, no pod gets credentials.
+	// requires credentials. If PullSecret is empty, no pod refers to a Secret.
 	PullSecret string
 	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper
 	// server's, may be in private registries too. A kubelet sends credentials only to their own registry.
@@ -197,8 +197,8 @@ func (b Builder) networkArgs(f Function) []string {
 	return []string{"--network"}
 }
 
-// GraceMargin is the time by which the grace period of a pod exceeds the time limit of an evaluation, so that a
-// deleted pod can complete its last evaluation.
+// GraceMargin is the minimum difference between a pod's grace period and the time limit of an evaluation. It lets a
+// deleted pod complete its last evaluation.
 const GraceMargin = 30 * time.Second
 
 // extendGracePeriod gives a deleted pod time to complete its last evaluation before the kubelet kills the pod.

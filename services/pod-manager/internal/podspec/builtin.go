@@ -18,8 +18,8 @@ const (
 	// toolsVolume is the volume with the wrapper server in function pods, and toolsPath is its mount path.
 	toolsVolume = "wrapper-server-tools"
 	toolsPath   = "/wrapper-server-tools"
-	// mountedProgram is the path of the wrapper server in pods that mount the wrapper server's image. The image is
-	// built with ko, which puts the program into /ko-app.
+	// mountedProgram is the path of the wrapper server in pods that mount its image. The image is built with ko, which
+	// puts the program into /ko-app.
 	mountedProgram = toolsPath + "/ko-app/wrapper-server"
 )
 
@@ -52,7 +52,7 @@ var builtin = func() (b struct {
 	return b
 }()
 
-// builtinPod returns the pod of the built-in template. The caller must add the defaults with fillDefaults.
+// builtinPod returns the pod of the built-in template, without defaults. Callers must add them with fillDefaults.
 func builtinPod(d Defaults) *corev1.Pod {
 	pod := builtin.pod.DeepCopy()
 	if d.Launcher != ImageVolume {

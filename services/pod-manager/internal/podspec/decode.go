@@ -146,7 +146,7 @@ func checkPod(pod *corev1.Pod) error {
 	return errors.Join(problems...)
 }
 
-// checkMounts returns errors for mounts of missing volumes.
+// checkMounts returns an error for each mount whose volume is missing in the pod.
 func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	var problems []error
 	for _, mount := range c.VolumeMounts {

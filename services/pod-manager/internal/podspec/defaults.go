@@ -16,9 +16,9 @@ import (
 const nonRoot int64 = 65532
 
 // fillDefaults adds defaults to unset fields of a template's pod, to satisfy the Pod Security level "restricted".
-// It restricts only containers that need no rights: the function container, which only uses pipes, and containers
-// with the wrapper server's image. Other containers may need root. If they have no securityContext, it returns a
-// warning, because namespaces that enforce "restricted" reject them.
+// It restricts only containers that need no rights. These are the function container, which only uses pipes, and
+// containers with the wrapper server's image. Other containers may need root. If they have no securityContext, it
+// returns a warning, because namespaces that enforce "restricted" reject them.
 func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string

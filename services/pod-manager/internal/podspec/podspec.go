@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podspec defines function pods: it builds a pod and its Service from a template, an image and the
-// settings, and it reads the identity and the state of a pod. It performs no I/O and reads no clock.
+// Package podspec defines function pods. It builds a pod and its Service from a template, an image and the
+// settings, and reads the identity and the state of existing pods. It performs no I/O and reads no clock.
 //
 // Files, in reading order: podspec (labels and input); template and decode (users' templates, and Porch's objects);
 // builtin (the built-in template); defaults (for unset fields); builder and overrides (building of pods and
@@ -30,7 +30,7 @@ const (
 	AnnotationReference = "krm-function-runner.github.io/image-reference"
 	// AnnotationDigest is the image's digest.
 	AnnotationDigest = "krm-function-runner.github.io/image-digest"
-	// AnnotationSlot is the annotation with the slot: the pod's number among the function's pods, from 1.
+	// AnnotationSlot is the annotation with the slot, which is the pod's number among the function's pods, from 1.
 	AnnotationSlot = "krm-function-runner.github.io/slot"
 	// AnnotationSafeToEvict is the annotation that lets the cluster autoscaler remove nodes with function pods. The
 	// template may set another value.
@@ -52,7 +52,7 @@ type Function struct {
 	Reference string
 	// Digest is the digest of the image that pods run. If it is empty, pods run the image by its reference.
 	Digest string
-	// Command is the command line of the image: its Entrypoint, followed by its Cmd.
+	// Command is the command line of the image, which is its Entrypoint, followed by its Cmd.
 	Command []string
 	// Architecture is the CPU architecture of the image, as in node labels, such as "amd64". It is empty if unknown.
 	Architecture string

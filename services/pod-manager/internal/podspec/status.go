@@ -68,8 +68,8 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// endOfTime is the start of the year 10000 in Unix seconds. An expiry after this time counts as invalid, because it
-// is a mistake such as a value in milliseconds.
+// endOfTime is the start of the year 10000 in Unix seconds. A later expiry is invalid, because it is likely a
+// mistake, such as a value in milliseconds.
 const endOfTime = 253402300800
 
 // reclaimAfter parses a pod's expiry in Unix seconds. It returns the zero time if the text is invalid.

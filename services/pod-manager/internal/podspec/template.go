@@ -39,13 +39,13 @@ type Defaults struct {
 // concurrent use. The zero Template is unusable: use [Default] or [Parse].
 type Template struct {
 	version string
-	// content is a hash of the template with its defaults. It is part of the pods' [Builder.SettingsVersion].
+	// content is a hash of the template with its defaults. It is a part of [Builder.SettingsVersion].
 	content string
 	// pod is the pod with defaults. Its first container is the function container.
 	pod     *corev1.Pod
 	service *corev1.Service
-	// bare is the pod without defaults. A function's overrides must be applied to bare, because defaults only fill
-	// fields that are still unset afterwards.
+	// bare is the pod without defaults. A function's overrides apply to bare, so that defaults then fill only the
+	// fields that are still unset.
 	bare     *corev1.Pod
 	defaults Defaults
 }

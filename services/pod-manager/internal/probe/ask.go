@@ -35,8 +35,8 @@ const (
 // asker sends health checks to pods. It presents this program's certificate, if identity contains one.
 type asker struct{ identity *mtls.Identity }
 
-// probeUntilServing sends health checks to the wrapper server of a pod until the server is healthy. When ctx is done,
-// it returns the error of the last check.
+// probeUntilServing sends health checks to a pod until its wrapper server is healthy. When ctx is done, it returns
+// the error of the last check.
 func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	address := p.Address
 	transport, err := a.credentialsOf(p.Identity)

@@ -75,7 +75,7 @@ func (p *Prober) wakeUp() {
 	}
 }
 
-// Forget cancels the probe of a deleted pod. If a new pod with the same name is probed, that probe continues.
+// Forget cancels the probe of a deleted pod, but not the probe of a new pod with the same name.
 func (p *Prober) Forget(pod, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

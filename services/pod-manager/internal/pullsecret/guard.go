@@ -47,7 +47,7 @@ func (g Guard) Create(action pool.Create, what podspec.Workload) {
 }
 
 // isTransient reports whether a later request to the Kubernetes API may succeed. For all other errors, a user must
-// change something: the file, a Role, or another Secret with the same name.
+// change the file, a Role, or another Secret with the same name.
 func isTransient(err error) bool {
 	request, sent := errors.AsType[requestError](err)
 	return sent && (kubeclient.IsTransient(request) || apierrors.IsConflict(request) || apierrors.IsAlreadyExists(request))

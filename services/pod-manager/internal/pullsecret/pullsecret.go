@@ -30,7 +30,7 @@ type Config struct {
 	Secrets corev1client.SecretInterface
 	// Namespace and Name identify the pull secret.
 	Namespace, Name string
-	// CheckInterval is the interval at which the pull secret is compared with the file.
+	// CheckInterval is the interval between comparisons of the pull secret with the file.
 	CheckInterval time.Duration
 	Log           *slog.Logger
 	Meter         metric.Meter

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// syncTimeout limits one attempt to write the docker configuration file into the Secret with registry credentials.
+// syncTimeout limits an attempt to write the docker configuration file to the pull secret.
 const syncTimeout = 5 * time.Second
 
 // syncSecret writes the docker configuration file to the pull secret, unless the Secret is up to date.
