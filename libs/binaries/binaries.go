@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binaries defines the list of images that the gateway runs as local programs instead of in pods. The
+// Package binaries distributes the list of images that the gateway runs as local programs instead of in pods. The
 // pod-manager reads the list from FunctionConfig objects and sends it to gateways, in the same process or over RPC.
 package binaries
 
@@ -27,7 +27,7 @@ type Binary struct {
 	Prefork *int
 }
 
-// equalBinaries reports whether all fields of two binaries are equal. It compares the numbers behind Prefork.
+// equalBinaries reports whether two binaries have equal fields, including the numbers that Prefork points to.
 func equalBinaries(a, b Binary) bool {
 	prefork := a.Prefork == b.Prefork || (a.Prefork != nil && b.Prefork != nil && *a.Prefork == *b.Prefork)
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
@@ -48,8 +48,8 @@ type Source interface {
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
-// Board is a Source for gateways that run in the same process as the pod-manager. It sends the list of the latest
-// Put to all running calls of Watch. Create it with [NewBoard].
+// Board is a Source for gateways that run in the same process as the pod-manager. Put sends a list of binaries to
+// all running calls of Watch. Create a Board with [NewBoard].
 type Board struct {
 	report    func(Problems)
 	reporting sync.Mutex
@@ -61,8 +61,8 @@ type Board struct {
 	changed chan struct{} // closed by the next Put
 }
 
-// NewBoard returns a board without a list of binaries. Calls of Watch wait for the first call of Put. Whenever a
-// watch finds other problems than before, the board calls report with the problems of all watches.
+// NewBoard returns a board without a list of binaries. Calls of Watch wait for the first call of Put. When the
+// problems of a gateway change, the board calls report with the problems of all gateways.
 func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
@@ -80,8 +80,8 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latestList returns the list of binaries of the latest Put, and a channel that the next Put closes. Known is false
-// before the first Put.
+// latestList returns the latest list of binaries, and a channel that is closed when the list changes. Known is
+// false before the first call of Put.
 func (b *Board) latestList() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,7 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reportProblems stores the problems that a watch found, and reports the problems of all watches together.
+// reportProblems stores the problems of a single gateway, and then reports the problems of all gateways.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// MaxRequestBytes is the maximum size of a gateway's request, which contains its problems with binaries.
+	// MaxRequestBytes limits a gateway's request, in bytes. The request names binaries that the gateway cannot use.
 	MaxRequestBytes = 1 << 20
-	// MaxResponseBytes is the maximum size of a message with binaries. A message with the maximum number of images and
-	// binaries fits if image names are at most 1 KiB long and paths at most 4 KiB.
+	// MaxResponseBytes is the maximum size of a message with binaries. A message with 5,000 images and 1,000 binaries
+	// fits if image names are at most 1 KiB long and paths at most 4 KiB.
 	MaxResponseBytes = 16 << 20
-	// imagesPerMessage and binariesPerMessage are the maximum numbers of images and binaries in a message. Longer
-	// lists are sent in several messages.
+	// imagesPerMessage and binariesPerMessage limit the images and the binaries in a message. Longer lists are sent in
+	// several messages.
 	imagesPerMessage, binariesPerMessage = 5000, 1000
 	// maxImages is the maximum number of images in a received list. For a longer list, a client returns an error.
 	maxImages = 200_000
 )
 
-// Handler returns an RPC service that sends the binaries of source to gateways. When the context from stopping is
-// done, running watches fail with errStopping, so that gateways connect to another replica.
+// Handler returns an RPC service that sends the binaries of source to gateways. When the context that stopping
+// returns is done, running watches fail with errStopping, so that gateways connect to another replica.
 func Handler(stopping func() context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping()}
 }
@@ -117,8 +117,8 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce sends problems to the pod-manager and passes each received list to the function use. When use returns
-// different problems, watchOnce returns them, so that its caller sends them with a new watch.
+// watchOnce reports problems with binaries to the pod-manager, and passes each received list to the function use.
+// When use returns other problems, watchOnce returns them for the next request.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -173,12 +173,12 @@ func receivedList(m *podmanagerv1.Binary) Binary {
 // recognizes such problems by this prefix in the status of a FunctionConfig.
 const GatewayMark = "gateway: "
 
-// maxProblems is the maximum number of problems with binaries that a gateway reports in a request. maxProblem is
-// the maximum length of each problem in bytes.
+// maxProblems is the maximum number of unusable binaries that a gateway reports in a request. maxProblem is the
+// maximum length of each description in bytes.
 const maxProblems, maxProblem = 1000, 512
 
-// boundProblems limits the size of a request. It returns at most maxProblems of the problems, each shortened to
-// maxProblem bytes.
+// boundProblems limits the size of a gateway's report. It returns at most maxProblems of the problems, each
+// shortened to maxProblem bytes.
 func boundProblems(problems Problems) Problems {
 	if problems == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 // Container is the path where a container finds its own control group.
 const Container = "/sys/fs/cgroup"
 
-// limits contains the names of the files with the memory limit, in version 2 and version 1 of control groups.
+// limits contains the files with a container's memory limit, in versions 2 and 1 of control groups.
 var limits = []string{"memory.max", "memory/memory.limit_in_bytes"}
 
 // unlimited is the smallest value that counts as no limit. In version 1 of control groups, the kernel shows a
@@ -48,8 +48,8 @@ func MachineMemory(file string) (total, available int64, ok bool) {
 	return total, available, total > 0 && available > 0
 }
 
-// uses lists the files and fields with the memory use, for version 2 and version 1 of control groups. The fields
-// are in the file details and count cached files.
+// uses contains the files and fields with a container's memory use, in versions 2 and 1 of control groups. The file
+// details contains the fields, which count cached files.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -78,7 +78,7 @@ func MemoryUse(root string) (used int64, ok bool) {
 	return 0, false
 }
 
-// readNumbers parses a file of a control group with a name and a number in each line.
+// readNumbers parses a file of a control group whose lines contain a name and a number.
 func readNumbers(content []byte) map[string]int64 {
 	values := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
@@ -90,8 +90,8 @@ func readNumbers(content []byte) map[string]int64 {
 	return values
 }
 
-// usualProcesses is the maximum number of processes that we assume if the container has no limit of its own. The
-// limit of the pod or the node then applies, but a container cannot read it.
+// usualProcesses is the assumed maximum number of processes if the container has no limit of its own. The limit of
+// the pod or the node then applies, but a container cannot read it.
 const usualProcesses = 4096
 
 // Processes returns the maximum and the current number of processes and threads in the control group at root. It
@@ -131,7 +131,7 @@ type Kills struct {
 // version 2 and version 1 of control groups.
 var counters = []string{"memory.events", "memory/memory.oom_control"}
 
-// NewKills returns a Kills for the control group at root, such as [Container].
+// NewKills returns a detector for the control group at root, such as [Container].
 func NewKills(root string) *Kills {
 	for _, counter := range counters {
 		k := &Kills{root: root, counter: filepath.Join(root, counter)}
@@ -144,8 +144,8 @@ func NewKills(root string) *Kills {
 }
 
 // Explain returns the cause and the remedy if the kernel killed a process because memory ran out. Otherwise it
-// returns an empty string. Callers must call it once for each process that died of a SIGKILL that they did not
-// send, because each kill by the kernel explains a single process.
+// returns an empty string. Callers must call it once for each process killed by a SIGKILL that they did not send,
+// because each kill by the kernel explains a single process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""

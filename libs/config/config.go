@@ -35,9 +35,9 @@ func Load(cfg Validator) error {
 	return Rename(cfg.Validate(), Variable)
 }
 
-// Fill sets the fields of cfg from environment variables without validating them, for programs whose flags override
-// the environment. A variable with the prefix FNR and without a matching field is an error, because it would have
-// no effect and is most often a typing error.
+// Fill sets the fields of cfg from environment variables without validating them. It is for programs whose flags
+// override the environment. A variable with the prefix FNR and without a matching field is an error, because it
+// would have no effect and is most often a typing error.
 func Fill(cfg any) error {
 	if err := FillKnown(cfg); err != nil {
 		return err
@@ -98,8 +98,8 @@ func quoteValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Rename replaces the name of the setting in each [Problem] of err by name(field). Errors then name the setting as
-// users set it. Users set variables in some programs, and flags in other programs.
+// Rename replaces the name of the setting in each [Problem] of err by name(field). Errors then contain the name
+// that users set, which is an environment variable in some programs and a flag in others.
 func Rename(err error, name func(field string) string) error {
 	return changeProblems(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
@@ -118,7 +118,7 @@ func changeProblems(err error, change func(Problem) *Problem) error {
 	return errors.Join(changed...)
 }
 
-// splitErrors returns the errors that err joins (see errors.Join), or err itself, in a new slice.
+// splitErrors returns the errors that errors.Join combined into err, or err itself, in a new slice.
 func splitErrors(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.Clone(joined.Unwrap())
@@ -153,16 +153,16 @@ func (c *Checks) That(ok bool, field string, value any, want string) {
 	}
 }
 
-// ServiceURL records a problem with a setting unless its value address is empty or the URL of a service. Field is
-// the path of the setting's struct field.
+// ServiceURL records a problem with a setting if its value is neither empty nor the URL of a service. Field is the
+// path of the setting's struct field.
 func (c *Checks) ServiceURL(field, address string) {
 	u, err := url.Parse(address)
 	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 	c.That(ok || address == "", field, address, "http://host:port or https://host:port")
 }
 
-// Within adds the problems in err, which are from the validation of a nested struct. It puts field, the name of the
-// nested struct, before the name of each setting. An empty field adds no prefix.
+// Within adds the problems that the validation of a nested struct returned. It puts field, the name of the nested
+// struct, before the name of each setting. An empty field adds no prefix.
 func (c *Checks) Within(field string, err error) {
 	err = changeProblems(err, func(p Problem) *Problem {
 		if field != "" {
@@ -175,8 +175,8 @@ func (c *Checks) Within(field string, err error) {
 	}
 }
 
-// Err returns all recorded problems as a single error, or nil. It returns a problem once, even if it was recorded
-// for each of the services that share a setting.
+// Err returns all recorded problems as a single error, or nil. A problem that several services recorded for a
+// shared setting appears once.
 func (c *Checks) Err() error {
 	var unique []error
 	for _, problem := range c.problems {

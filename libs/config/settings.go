@@ -67,7 +67,7 @@ func settingsOf(structure reflect.Type, path string) []Setting {
 	return found
 }
 
-// isGroup reports whether a field of type t is a nested struct that contains settings, and not a setting itself.
+// isGroup reports whether t is a nested struct of settings, and not the type of a single setting.
 func isGroup(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
@@ -111,8 +111,8 @@ func Help(w io.Writer, cfg any, without func(variable string) bool) {
 	_, _ = fmt.Fprintln(w, "\ndocs/configuration.md says what each one means.")
 }
 
-// foreign contains variables with the prefix FNR that only the project's tests read. Tests start programs with
-// these variables in the environment, so programs must not reject them.
+// foreign contains variables with the prefix FNR that only our tests read. Programs must not reject them, because
+// tests start programs with these variables in the environment.
 var foreign = []string{
 	"FNR_BED", "FNR_EVIDENCE", "FNR_KPT", "FNR_KUSTOMIZE", "FNR_PORCH", "FNR_SKAFFOLD", "FNR_TOOLBOX_IMAGE",
 }

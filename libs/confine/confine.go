@@ -22,8 +22,8 @@ import (
 type Config struct {
 	// Level determines the reaction to a kernel that lacks some of the restrictions. Empty means BestEffort.
 	Level Level
-	// ReadAll lets functions read all files except the files in Hidden and TempDir. It is for a container that runs a
-	// single function.
+	// ReadAll allows functions to read all files except Hidden and TempDir. It is for a container that runs a single
+	// function.
 	ReadAll bool
 	// OwnFiles limits the files that a function may use to harmless devices such as /dev/null, its own program and
 	// [Function.Readable].
@@ -31,13 +31,13 @@ type Config struct {
 	// Hidden contains files and directories that functions must not read, even in directories that they may read.
 	Hidden []string
 	// Shared contains directories that most programs expect to be writable, such as /tmp. A function may write to them
-	// only while no other function runs: see [Function.Shared].
+	// only while no other function runs (see [Function.Shared]).
 	Shared []string
 	// TempDir is the parent of the functions' temporary directories. Empty means the system's default.
 	TempDir string
 	// MaxTempBytes and MaxTempFiles limit each function's temporary directory. Zero means 256 MiB and 10,000 files.
 	MaxTempBytes, MaxTempFiles int64
-	// Log receives a line at startup that names the restrictions that the kernel lacks.
+	// Log receives a line at startup with the restrictions that the kernel lacks.
 	Log *slog.Logger
 
 	kernel *kernel // set by tests to imitate an older kernel; nil means the running kernel
@@ -45,14 +45,14 @@ type Config struct {
 
 // Function is a program with its permissions.
 type Function struct {
-	// Path is the file of the program. Dir is its working directory. A relative path is relative to Dir.
+	// Path is the program's file. Dir is its working directory. A relative Path is relative to Dir.
 	Path, Dir string
 	// Readable contains further files and directories that the function may read. They need not exist.
 	Readable []string
 	// Network allows the function to use network sockets.
 	Network bool
-	// Shared allows the function to write to the directories of [Config.Shared]. The caller must then run no other
-	// function at the same time.
+	// Shared allows the function to write to the directories of [Config.Shared]. Callers must not run another function
+	// at the same time.
 	Shared bool
 }
 
@@ -60,15 +60,15 @@ type Function struct {
 const (
 	// MaxFiles is the maximum number of open files of a process.
 	MaxFiles = 4096
-	// MaxCore is the maximum size of a core dump. With 1, the kernel neither writes a core file nor pipes the dump to
-	// a program on the machine. With 0, it would still pipe the dump with the callers' resources.
+	// MaxCore is the maximum size of a core dump, in bytes. With 1, the kernel neither writes a core file nor pipes
+	// the dump to a program. With 0, it would still pipe the dump, which contains callers' resources.
 	MaxCore = 1
 	// KillFirst is the OOM score adjustment of functions. When memory runs out, the kernel kills functions first.
 	KillFirst = 1000
 )
 
 // Limits contains resource limits of a process and of the children that it starts later. [MaxFiles] and [MaxCore]
-// apply in addition. Zero means no limit.
+// always apply. Zero means no limit.
 type Limits struct {
 	// FileBytes limits the size of each file. DataBytes limits the private memory of each process.
 	FileBytes, DataBytes int64
@@ -101,7 +101,7 @@ func (l Level) checkOtherSystem(system string) error {
 		"run this program on Linux, or set FNR_CONFINE=best-effort", system)
 }
 
-// Versions of Landlock's interface that introduced the features used here.
+// Versions of Landlock that introduced the features used here.
 const (
 	abiFiles     = 1 // rules for files; no tracing across domains
 	abiRefer     = 2 // renaming across directories
@@ -111,7 +111,7 @@ const (
 	newestNeeded = abiScopes
 )
 
-// kernel describes the restrictions that the running kernel supports and the container permits.
+// kernel describes the restrictions that the kernel supports and the container permits.
 type kernel struct {
 	abi     int  // version of Landlock, or 0 without Landlock
 	seccomp bool // true if seccomp filters can be loaded

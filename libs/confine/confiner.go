@@ -63,8 +63,7 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// buildShared creates the seccomp filters, Landlock rules and directories that all processes of this confiner
-// share.
+// buildShared creates the seccomp filters, Landlock rules and directories that all functions of a confiner share.
 func (c *Confiner) buildShared() error {
 	if c.kernel.seccomp {
 		c.filters = map[bool]*filter{}
@@ -116,8 +115,8 @@ type Setup struct {
 	rules    ruleset
 }
 
-// Prepare creates the restrictions for a process of fn with the environment env. Callers must close them after the
-// start of the process.
+// Prepare creates the restrictions for a process of fn with the environment env. Callers must close the Setup after
+// the process has started.
 func (c *Confiner) Prepare(fn Function, env []string) (*Setup, error) {
 	if c == nil {
 		return &Setup{Env: env, rules: noRules}, nil
@@ -171,8 +170,8 @@ func (c *Setup) RestrictThread() error {
 	return nil
 }
 
-// dropCapabilities drops all capabilities of the calling thread. With no_new_privs, root does not regain them when
-// it executes a program.
+// dropCapabilities drops all capabilities of the calling thread. With no_new_privs, even root does not regain them
+// when it executes a program.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData

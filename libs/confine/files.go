@@ -20,7 +20,7 @@ const (
 	// writeFile contains the access rights for devices that discard or generate bytes, such as /dev/null.
 	writeFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// own contains the access rights for a function's own temporary directory: all rights except creating and
+	// own contains the access rights for a function's temporary directory. They do not include creating and
 	// controlling devices.
 	own = readDir | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
@@ -30,8 +30,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Files that every function may read, because they contain no secrets of other functions or of the server:
-// programs, libraries and information about the system. Other files in /etc may contain credentials.
+// Files without secrets, which every function may read: programs, libraries and information about the system. Other
+// files in /etc may contain credentials.
 var (
 	readable = []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt",
@@ -60,7 +60,7 @@ type fileRule struct {
 	access uint64
 }
 
-// fileRules is a list of Landlock rules. Callers must close its files with closeFiles.
+// fileRules is a list of Landlock rules. Callers must close the files in it with closeFiles.
 type fileRules []fileRule
 
 // openFiles returns rules that allow access to the files that every function may use. It skips missing files.
@@ -95,8 +95,8 @@ func (rules fileRules) closeFiles() {
 	}
 }
 
-// openPath opens a file or directory with O_PATH, which is sufficient for a Landlock rule. This program therefore
-// needs no right to read the file.
+// openPath opens a file or directory with O_PATH. A Landlock rule needs no more, so this program needs no right to
+// read the file.
 func openPath(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -105,7 +105,7 @@ func openPath(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// readablePaths returns the paths that functions may read. It leaves out the hidden paths of the configuration.
+// readablePaths returns the paths that functions may read, without the hidden paths of the configuration.
 func (cfg Config) readablePaths() []string {
 	if cfg.OwnFiles {
 		return nil
@@ -128,8 +128,8 @@ func (cfg Config) readablePaths() []string {
 	return paths
 }
 
-// pathsWithout returns paths that together cover root, except the hidden paths below it. A directory with a hidden
-// path is replaced by its other entries, because Landlock rules can only allow access.
+// pathsWithout returns paths that together cover root, except the hidden paths below it. It replaces a directory
+// that contains a hidden path by its other entries, because Landlock rules can only allow access.
 func pathsWithout(root string, hidden []string) []string {
 	if slices.Contains(hidden, root) {
 		return nil
@@ -148,7 +148,7 @@ func pathsWithout(root string, hidden []string) []string {
 	return paths
 }
 
-// resolvePath returns path as an absolute path. If the file exists, it also resolves symbolic links.
+// resolvePath returns the absolute path. If the file exists, it also resolves symbolic links.
 func resolvePath(path string) string {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute

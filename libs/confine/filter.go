@@ -42,7 +42,7 @@ func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	program := []bpf.Instruction{
-		// Calls of another architecture have other numbers than the calls in the rules, so the filter kills the process.
+		// Calls of another architecture have other numbers than our rules, so the filter kills the process.
 		bpf.LoadAbsolute{Off: archOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: native, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
@@ -64,8 +64,8 @@ func newFilter(calls []call) (*filter, error) {
 // maxRun is the maximum number of calls that the filter compares sequentially instead of by binary search.
 const maxRun = 8
 
-// searchCalls returns instructions that find the current call's number in calls and decide about the call. The
-// calls must be sorted.
+// searchCalls returns instructions that find the current call in calls and decide about it. The calls must be
+// sorted.
 func searchCalls(calls []call) []bpf.Instruction {
 	if len(calls) <= maxRun {
 		return compareCalls(calls)
@@ -124,7 +124,7 @@ type condition struct {
 	value    uint32
 }
 
-// instructions returns the part of the filter that examines the arguments of this call, and forbids or allows it.
+// instructions returns the part of the filter that forbids or allows this call, depending on its arguments.
 func (c call) instructions() []bpf.Instruction {
 	var program []bpf.Instruction
 	for _, match := range c.cases {
@@ -139,7 +139,7 @@ func (c call) instructions() []bpf.Instruction {
 	return append(program, allowed)
 }
 
-// allowAll returns a filter that allows every call. It serves to test whether filters can be loaded.
+// allowAll returns a filter that allows every call. We load this filter to detect support for filters.
 func allowAll() *filter {
 	return &filter{program: []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}}
 }
@@ -150,7 +150,7 @@ func (f *filter) loadFilter() error {
 		return nil
 	}
 	// Without this flag, kernels before 5.16 slow down filtered processes by mitigations against speculation attacks.
-	// Functions need no such protection, because they do not run foreign code next to secrets of their own.
+	// Functions do not run foreign code next to secrets of their own, so they need no such protection.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}

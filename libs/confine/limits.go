@@ -73,8 +73,8 @@ func (l Limits) setAll(pid int) error {
 // maxStack is the usual maximum size of a stack, which the kernel adds to the private memory that it reports.
 const maxStack = 8 << 20
 
-// checkData returns an error if the process has more private memory than DataBytes permits. A process that runs before
-// its limits are set may have allocated it, and the kernel does not take it back.
+// checkData returns an error if the process has more private memory than DataBytes permits. The process may have
+// allocated it before the limit was set, and the kernel does not take it back.
 func (l Limits) checkData(pid int) error {
 	if l.DataBytes == 0 { // local binaries: spare them reading a file at each start
 		return nil

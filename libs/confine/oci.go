@@ -58,9 +58,9 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// Operators with which an OCI rule compares an argument. With bitsAre, the bits in Mask must equal Value. With
-// notEqual, the 64-bit argument must differ from Mask. A rule may compare each argument only once. Therefore
-// "neither a nor b" requires several rules with bitsAre: see [allBut].
+// Operators with which an OCI rule compares an argument. The operator bitsAre requires that the bits in Mask equal
+// Value. The operator notEqual requires a 64-bit argument other than Mask. A rule may compare each argument only
+// once, so "neither a nor b" requires several rules with bitsAre (see [allBut]).
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
 	notEqual = "SCMP_CMP_NE"
@@ -73,8 +73,8 @@ type ociArgument struct {
 	Operator string `json:"op"`
 }
 
-// ociArguments translates the forbidden arguments of a call into OCI rules. It returns the comparisons of each
-// rule. Together, the rules match the same calls as cases.
+// ociArguments translates the forbidden arguments of a call into rules, each a list of comparisons. Together, the
+// rules match the same calls as cases.
 func ociArguments(cases []match) (rules [][]ociArgument) {
 	for _, conditions := range cases {
 		matching := [][]ociArgument{nil}
@@ -96,8 +96,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives translates the conditions on one argument of a call into comparisons. The conditions are met if
-// any comparison is true. Limited is false if there are no conditions on this argument.
+// ociAlternatives translates the conditions on one argument into comparisons. The conditions are met if any
+// comparison is true. Limited is false if the argument has no conditions.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {

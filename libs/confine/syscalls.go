@@ -43,19 +43,19 @@ var always = []string{
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
 
-// otherwise lists system calls that programs can replace by older calls. They are not available because a filter
-// cannot see their effects, or because the kernel limits their use for the whole machine.
+// otherwise lists system calls that fail with "not implemented", because a filter cannot see their effects or the
+// kernel limits their use for the whole machine. Programs then use older calls.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists system calls whose failure programs tolerate: fallocate, which only reserves space for a file, and
-// calls that change file attributes, which would remain after the function has exited.
+// optional lists forbidden system calls whose failure programs tolerate. The call fallocate only reserves space.
+// The other calls change attributes of files, which would remain after the function has exited.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
 }
 
-// recent contains the numbers of system calls that are missing in the table of go-seccomp-bpf. They are the same on
-// all architectures.
+// recent contains the numbers of system calls that the library go-seccomp-bpf does not know yet. They are the same
+// on all architectures.
 var recent = map[string]uint32{"file_getattr": 468, "file_setattr": 469}
 
 // offline lists the socket calls that are forbidden for functions without network. Socket pairs stay allowed,
@@ -97,7 +97,7 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 	return calls, nil
 }
 
-// anyArguments matches every call. One case is a first argument of zero, and the second case is any other value.
+// anyArguments matches every call, because the first argument is either zero or not zero.
 var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
 func (k kernel) forbiddenCalls(network bool) rules {
@@ -142,8 +142,8 @@ func othersProcesses() rules {
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
-	// A new file mode must not contain the set-user-id bit: if the server is root, a function could create programs
-	// that run as root. The filter cannot read the mode of openat2 in memory, and answers "not implemented" instead.
+	// A new file mode must not contain the set-user-id bit. If the server is root, a function could otherwise create
+	// programs that run as root. The filter cannot read openat2's mode in memory, and answers "not implemented".
 	for name, mode := range map[string]uint32{
 		"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1, "mknodat": 2,
 	} {
@@ -160,7 +160,7 @@ func othersProcesses() rules {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
-	// Requests of ioctl that allocate space for a file, as the forbidden fallocate does.
+	// Requests of ioctl that allocate space for a file. They are forbidden like fallocate.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
 	// Requests of ioctl that change the flags of a file. Such flags would remain after the function has exited.
 	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685
@@ -191,9 +191,9 @@ func otherSockets() []match {
 }
 
 // addSignals adds rules for kernels on which Landlock cannot restrict signals. A process may signal only its own
-// process group, because a filter cannot tell whose pid an argument is. It may also use tgkill, with which Go and C
-// libraries signal their own threads, except on this program. A function that guesses thread numbers of another
-// function can therefore signal it.
+// process group, because a filter cannot tell whose pid an argument is. Go and C libraries signal their own threads
+// with tgkill, so it is allowed, except on this program. A function that guesses thread numbers of another function
+// can therefore signal it.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

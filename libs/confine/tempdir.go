@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTempDepth is the maximum nesting of a temporary directory, so that its files can be counted and removed.
+// maxTempDepth is the maximum nesting of a temporary directory. It is limited so that files can be counted and
+// removed.
 const maxTempDepth = 64
 
 // TempDir is the temporary directory of a function's process. The methods of a nil TempDir do nothing.
 type TempDir struct {
 	dirs *tempDirs
 	path string
-	// shared contains the directories outside of the temporary directory that the process may also write to. It is
-	// usually empty.
+	// shared contains other directories that the process may write to. It is usually empty.
 	shared sharedDirs
 }
 
-// withTempDir returns env with the directory as TMPDIR. It also sets HOME to the directory if the home directory in
-// env is not usable.
+// withTempDir returns env with the directory as TMPDIR. If the home directory in env is not usable, it also sets
+// HOME.
 func (d *TempDir) withTempDir(env []string) []string {
 	if d == nil {
 		return env
@@ -46,7 +46,7 @@ func (d *TempDir) withTempDir(env []string) []string {
 	return append(env, "TMPDIR="+d.path, "HOME="+home)
 }
 
-// countShared makes the limits of the temporary directory apply to the files in the shared directories as well.
+// countShared applies the limits of the temporary directory also to the files in the shared directories.
 func (d *TempDir) countShared(shared sharedDirs) {
 	if d != nil {
 		d.shared = shared
@@ -62,9 +62,9 @@ func (d *TempDir) Remove() error {
 	return d.dirs.removeDir(d.path)
 }
 
-// RemoveLater removes the directory in the background, because on a file system with a journal, a removal takes as
-// long as a small function and would delay the answer. If too many removals are pending, it removes the directory
-// immediately.
+// RemoveLater removes the directory in the background, so that the removal does not delay the answer. On a file
+// system with a journal, a removal takes as long as a small function. If too many removals are pending, RemoveLater
+// removes the directory immediately.
 func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return
@@ -90,15 +90,15 @@ func (d *TempDir) Free() (bytes int64, ok bool) {
 	return count.bytes, true
 }
 
-// counter counts down from the limits the bytes and files that a function may still write.
+// counter contains the numbers of bytes and files that a function may still write.
 type counter struct {
 	bytes, files int64
 	// kept contains the paths that do not count, because they existed before the function ran.
 	kept map[string]bool
 }
 
-// countTree subtracts the files below path from the limits. It returns false if a limit is exceeded. The path may
-// be missing.
+// countTree subtracts the files below path from the limits. It returns false if a limit is exceeded. The path need
+// not exist.
 func (c *counter) countTree(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -126,8 +126,8 @@ func (c *counter) countEntries(dir *os.File, depth int) bool {
 	}
 }
 
-// disappeared reports whether err means that the function removed or replaced an entry while it was counted.
-// Functions may do this at any time. The next check counts the new entry.
+// disappeared reports whether err means that the function removed or replaced a file during the count. Functions
+// may do this at any time. The next check counts the new file.
 func disappeared(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
@@ -158,7 +158,7 @@ func (c *counter) countEntry(dir *os.File, name string, depth int) bool {
 // sharedDirs contains the directories of [Config.Shared] and the entries that they had before functions ran.
 type sharedDirs struct {
 	paths []string
-	// kept contains the entries that existed before the first function started. EmptyShared keeps them.
+	// kept contains the entries that existed before the first function started. EmptyShared does not remove them.
 	kept map[string]bool
 }
 
@@ -182,7 +182,7 @@ func (s sharedDirs) entries() (entries []string) {
 }
 
 // EmptyShared removes the files that functions wrote to the directories of [Config.Shared]. No function may be
-// using these directories.
+// running with access to them.
 func (c *Confiner) EmptyShared() {
 	if c == nil {
 		return

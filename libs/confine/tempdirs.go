@@ -37,8 +37,8 @@ type tempDirs struct {
 	closed    bool
 }
 
-// removeAfter is the delay before a directory is removed in the background. Without a delay, on two processors, the
-// removal would occupy a processor that is still needed to send the answer.
+// removeAfter is the delay before a directory is removed in the background. On a machine with two processors, an
+// immediate removal would occupy a processor that is needed to send the answer.
 const removeAfter = 5 * time.Millisecond
 
 // maxRemoving is the maximum number of temporary directories that wait to be removed in the background.
@@ -68,7 +68,7 @@ func newTempDirs(cfg Config) (*tempDirs, error) {
 	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
 }
 
-// lockDir locks a directory until the file is closed, or this program exits.
+// lockDir locks a directory until the returned file is closed or this program exits.
 func lockDir(path string) (*os.File, error) {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -96,8 +96,8 @@ func sweep(parent string) {
 	}
 }
 
-// makeDir creates the temporary directory of a process. If t is nil, functions have no temporary directories, and
-// it returns nil.
+// makeDir creates the temporary directory of a process. It returns nil if t is nil, because functions then have no
+// temporary directories.
 func (t *tempDirs) makeDir() (*TempDir, error) {
 	if t == nil {
 		return nil, nil //nolint:nilnil // functions go without
@@ -170,8 +170,7 @@ func (t *tempDirs) close() {
 	_ = t.lock.Close()
 }
 
-// removeAll removes a directory and its contents, even if a function has removed the permissions of directories in
-// it.
+// removeAll removes a directory with its contents, even if a function has changed permissions of directories in it.
 func removeAll(path string) error {
 	if os.Remove(path) == nil { // most directories are empty
 		return nil

@@ -6,5 +6,5 @@ package descriptors
 
 import "errors"
 
-// closeRange fails, because only Linux has the system call.
+// closeRange fails, because only Linux has this system call.
 func closeRange(uint) error { return errors.ErrUnsupported }

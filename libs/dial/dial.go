@@ -17,18 +17,18 @@ import (
 const (
 	// firstGap is the initial delay between the starts of two connection attempts. It doubles after each round.
 	firstGap = 25 * time.Millisecond
-	// round is the number of attempts to connect before the time between attempts doubles. It is also the maximum
-	// number of concurrent attempts, because each attempt is cancelled after seven gaps. On slow networks, attempts of
-	// a later round succeed, because they have more time.
+	// round is the number of attempts to connect before the delay between attempts doubles. It is also the maximum
+	// number of concurrent attempts, because an attempt is cancelled after seven such delays. On slow networks,
+	// attempts of a later round succeed, because they have more time.
 	round = 8
 )
 
 // Func makes a single attempt to connect, as [net.Dialer.DialContext] does.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Staggered opens a TCP connection to address. It makes further attempts while earlier attempts are unanswered,
-// until ctx is done, and then returns the last timeout, if any. It returns any other error immediately: callers may
-// retry refused connections.
+// Staggered opens a TCP connection to address. While attempts are unanswered, it makes further attempts. When ctx
+// is done, it returns the last timeout, if any. It returns any other error immediately, so that callers can retry
+// refused connections.
 func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()
@@ -65,8 +65,8 @@ type result struct {
 	err  error
 }
 
-// tryConnect makes a single attempt to connect and sends the result to results. It closes the connection if ctx is
-// done before the result is received.
+// tryConnect makes a single attempt to connect and sends the result to results. If ctx is done first, it closes the
+// connection.
 func tryConnect(ctx context.Context, attempt Func, address string, timeout time.Duration, results chan<- result) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

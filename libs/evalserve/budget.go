@@ -23,13 +23,13 @@ const (
 	maxQueued = 1000
 
 	// shareDivisor limits a client address to three quarters of the memory budget, and a function to three quarters of
-	// an address's share.
+	// this share.
 	shareDivisor = 4
-	// answerDivisor adds an eighth of the memory budget to the budget and to an address's share. Only answers that are
-	// larger than their requests may use this part. Without it, finished results would be lost.
+	// answerDivisor reserves another eighth of the memory budget for answers that are larger than their requests.
+	// Otherwise, finished results would be lost. This eighth also adds to a client address's share.
 	answerDivisor = 8
-	// unreadDivisor limits the receive buffers of requests that wait for memory. They may use half of the budget, in
-	// addition to the budget itself. A client address may use half of these buffers.
+	// unreadDivisor limits the receive buffers of waiting requests to half of the budget, in addition to the budget
+	// itself. A client address may use half of these buffers.
 	unreadDivisor = 2
 )
 
@@ -113,8 +113,7 @@ const (
 	answered              // an answer waits to be written
 )
 
-// waiter is a request or an answer that waits for free memory in the budget, or in its function's share of the
-// budget.
+// waiter is a request or an answer that waits for free memory in the budget or in its function's share.
 type waiter struct {
 	*Reservation
 	stage    stage
@@ -132,8 +131,8 @@ func (w *waiter) orderKey() string {
 	return "address " + w.from.peer
 }
 
-// enqueue admits the waiter w immediately if the budget has memory for it, and otherwise appends it to the queue.
-// It returns an error if the queue is full.
+// enqueue admits a waiter immediately if the budget has memory for it, and otherwise appends it to the queue. It
+// returns an error if the queue is full.
 func (b *Budget) enqueue(w *waiter) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,8 +186,8 @@ func (b *Budget) checkQueue(w *waiter) error {
 // buffers. The rest of the connection's HTTP/2 window is for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue removes the waiter w from the queue if the function reason returns an error, and returns the error. It
-// does not call reason if w has already left the queue.
+// leaveQueue calls the function reason, and removes the waiter w from the queue if reason returns an error. It does
+// not call reason if w has already left the queue.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -49,7 +49,7 @@ type Config struct {
 	// MaxMessageBytes is the maximum size of each request and each response. The handler options must set the same
 	// limits for Connect.
 	MaxMessageBytes int64
-	// Rejected, if not nil, is called with the error of each request that was rejected before it was read to its end.
+	// Rejected, if not nil, is called with the error of each request that was rejected before it was fully read.
 	Rejected func(context.Context, error)
 }
 
@@ -75,7 +75,7 @@ func Of(ctx context.Context) *Reservation {
 // NewHandler returns the HTTP path and the handler of the service, like the function that Connect generates. The
 // handler does not compress responses.
 func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
-	// The interceptor exchangeLists comes first and is therefore outermost, so that tracing measures whole messages.
+	// The interceptor exchangeLists is the first and therefore the outermost, so that tracing measures whole messages.
 	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
 	// Connect must not compress messages, because type response inserts the list into the message that Connect writes.
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
@@ -122,8 +122,8 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			if err != nil {
 				return nil, wordEarlyDeadline(ctx, req, err)
 			}
-			// A response that is too large keeps its list, so that Connect rejects it. The list also stays if the client
-			// does not use protocol buffers over gRPC: then Connect serializes the list itself.
+			// Connect rejects a response that is too large, so the list stays in it. The list also stays if the client does
+			// not use protocol buffers over gRPC, because Connect then serializes the list itself.
 			msg, isResponse := resp.Any().(*evaluator.EvaluateFunctionResponse)
 			if ok && isResponse && c.proto && int64(proto.Size(msg)) <= maxMessage {
 				c.response = msg.GetResourceList()
@@ -135,7 +135,7 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 }
 
 // wordEarlyDeadline names the function in the error of a request whose deadline passed before its evaluation began.
-// The error of the Connect library says only "context deadline exceeded".
+// Connect's own error says only "context deadline exceeded".
 func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
 	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
 	given, ok := errors.AsType[*connect.Error](err)

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxRestBytes is the maximum size of a message's fields other than the resource list. The list is not copied, so
-	// it would keep larger fields in memory. Connect decodes a message with larger fields as a whole.
+	// maxRestBytes limits the other fields of a message whose resource list is not copied, because the list keeps the
+	// memory of all fields in use. Connect decodes a message with larger fields as a whole.
 	maxRestBytes = 64 << 10
 	// firstBytes is the number of bytes that must arrive before memory for the whole message is allocated. Clients
 	// that announce a large message but send nothing then cost little memory.
@@ -63,7 +63,7 @@ type body struct {
 }
 
 // receiveRequest reserves memory for a request, and reads the message of a gRPC request. Connect itself reads
-// requests in its own protocol, because decoding does not make their messages larger.
+// requests in Connect's protocol, because decoding does not enlarge them.
 func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength
@@ -147,7 +147,7 @@ func (b *body) readFull(p []byte) (int, error) {
 	return n, err
 }
 
-// pushAhead appends parts to the bytes that Connect reads before the rest of the request.
+// pushAhead makes Connect read the given parts before the rest of the request.
 func (b *body) pushAhead(parts ...[]byte) {
 	for _, part := range parts {
 		if len(part) > 0 {
@@ -188,9 +188,9 @@ func (b *body) readEnd() error {
 	return errSecondMessage
 }
 
-// splitList separates the resource list of a message from a copy of the other fields. It does not copy the list. If
-// a message contains several lists, the last list counts, as for any decoder. If the message is not a protocol
-// buffer, splitList returns false.
+// splitList separates the resource list of a message from a copy of the other fields, without copying the list. Of
+// several lists, the last list counts, as for any decoder. If the message is not a protocol buffer, splitList
+// returns false.
 func splitList(message []byte) (list, rest []byte, ok bool) {
 	for len(message) > 0 {
 		number, wire, tag := protowire.ConsumeTag(message)

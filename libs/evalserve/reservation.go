@@ -14,9 +14,9 @@ const (
 	// answerTimeout is the maximum time that an answer waits for memory. It is short, because the answer itself uses
 	// memory while it waits.
 	answerTimeout = 5 * time.Second
-	// stuckTimeout is the time after which requests that wait for their function's share of the memory are rejected.
-	// This happens only if no evaluation of the function has ended for this time, and other requests of the same
-	// client address wait for memory.
+	// stuckTimeout is the minimum wait for a function's share of the memory before a request may be rejected. The
+	// request is rejected only if no evaluation of the function has ended for this time, and other requests of the
+	// same client address wait for memory.
 	stuckTimeout = time.Minute
 )
 
@@ -44,9 +44,9 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	})
 }
 
-// Claim waits until the function's share of the memory budget has enough memory for this request. A second call
-// replaces the function. The error has the class fault.Exhausted if no evaluation of the function ends and other
-// requests of the client address need memory, and the class of ctx's error if ctx is done.
+// Claim waits until the function's share of the memory budget has room for this request. A second call replaces the
+// function. The error has the class fault.Exhausted if no evaluation of the function ends and other requests of the
+// client address need memory. If ctx is done, the error has the class of ctx's error.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
@@ -68,9 +68,9 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 	})
 }
 
-// Answer ends the evaluation of a request, and waits until there is memory for its answer of size bytes. Only an
-// answer that is larger than its request waits, for the additional memory. The error has the class fault.Exhausted
-// if the client does not read its other answers. The caller must then drop the answer.
+// Answer ends the evaluation of a request, and waits until there is memory for its answer of size bytes. An answer
+// that is not larger than its request does not wait. The error has the class fault.Exhausted if the client does not
+// read its other answers. The caller must then drop the answer.
 func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
@@ -90,7 +90,7 @@ func (r *Reservation) Fail() {
 	}
 }
 
-// shrink reduces the reservation to the given number of bytes, so that other requests can use the rest.
+// shrink reduces the reservation to the given number of bytes, and frees the rest for other requests.
 func (r *Reservation) shrink(to int64) {
 	r.budget.changeReservations(func() { r.budget.resizeReservation(r, min(r.size, to)) })
 }
@@ -103,9 +103,9 @@ func (r *Reservation) release() {
 	})
 }
 
-// awaitAdmission waits until the budget has memory for the waiter w. After each interval it calls the function
-// reject while the budget is locked. If reject returns an error, awaitAdmission gives up and returns this error. If
-// ctx is done, the error begins with text.
+// awaitAdmission waits until the budget has memory for the waiter w. At each interval, it calls the function reject
+// with the budget locked. If reject returns an error, awaitAdmission gives up and returns this error. If ctx is
+// done, the error begins with text.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

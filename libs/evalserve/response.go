@@ -24,8 +24,8 @@ func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // trailers is the flag in a gRPC-Web prefix that announces trailers instead of a message.
 const trailers = 0x80
 
-// errNotAPrefix means that Connect did not begin a response with the prefix of a message, as may happen with a
-// later version of Connect. Without this error, the client would get the message without its list.
+// errNotAPrefix means that Connect did not begin a response with the prefix of a message, as a later version may
+// do. Without this error, the client would get the message without its resource list.
 var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
 
 // Write implements http.ResponseWriter. It inserts the list after the message's prefix, which Connect writes first.

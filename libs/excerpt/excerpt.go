@@ -12,7 +12,7 @@ import (
 )
 
 // Start returns the first limit bytes of s, or slightly less so that it does not split a UTF-8 character. All is
-// true if start is the whole of s.
+// true if nothing was left out.
 func Start(s string, limit int) (start string, all bool) {
 	if len(s) <= limit {
 		return s, true

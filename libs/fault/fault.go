@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Class is the class of an error. The comment on each class describes the errors in this class.
+// Class is the class of an error. The comment on each class describes its errors.
 type Class int
 
 const (
@@ -21,7 +21,7 @@ const (
 	// Invalid is a request that can succeed only after the caller has changed it.
 	Invalid
 	// NotFound is an image that an evaluator does not serve. Use it for nothing else, because the gateway then tries
-	// its next evaluator. Porch stops rendering, as with each error.
+	// its next evaluator. Porch stops rendering, as after every error.
 	NotFound
 	// Denied is a request that policy rejects.
 	Denied

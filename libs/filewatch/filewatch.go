@@ -27,16 +27,16 @@ const (
 	poll = 10 * time.Second
 )
 
-// Watch calls the function changed with the content of the file at path whenever the content changes. The first
-// content is compared with last. When the file becomes unreadable, Watch calls changed with an error. Calls do not
+// Watch calls the function changed with the content of the file at path whenever it changes. Last is the content
+// that the caller already knows. When the file becomes unreadable, Watch calls changed with an error. Calls do not
 // overlap. Watch returns when ctx is done.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls the function use with the parsed content of a file whenever the content changes. The first content
-// is compared with last. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
+// Follow calls the function use with the parsed content of a file whenever it changes. Last is the content that the
+// caller already uses. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
 // Follow logs an error with the description what. Follow returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
@@ -59,14 +59,14 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 }
 
 // WatchDirectory calls the function look at the start, after changes in the directory at path, and periodically.
-// Calls do not overlap. It returns when ctx is done. Use it also for a single file: Kubernetes replaces the files
-// of a mounted ConfigMap or Secret by switching a symbolic link next to them.
+// Calls do not overlap. It returns when ctx is done. Use it also for a single mounted file, because Kubernetes
+// replaces files of a ConfigMap or Secret by switching a symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
 // followDirectory implements WatchDirectory with the notifications of a watcher. If newWatcher fails because the
-// node's inotify limit is used up, followDirectory only polls, so that changes are noticed late instead of never.
+// node's inotify limit is used up, followDirectory only polls. Changes are then noticed late instead of never.
 func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(),
 	newWatcher func() (*fsnotify.Watcher, error),
 ) {

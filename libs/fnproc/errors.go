@@ -70,8 +70,8 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// startError returns the error for cmd with the launcher l, which the system could not start because of err. It
-// adds the probable cause, because the system returns the same error for different mistakes.
+// startError returns the error for a command that the system could not start because of err. It adds the probable
+// cause, because the system returns the same error for different mistakes.
 func startError(cmd Command, l *Launch, err error) error {
 	if isExhausted(err) {
 		return exhaustedError(cmd.Path, err)
@@ -101,7 +101,7 @@ const tryAgain = time.Second
 // limits contains the system's errors for exhausted memory, processes and open files.
 var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
-// isExhausted reports whether the container, or the machine, ran out of a resource.
+// isExhausted reports whether err means that the container or the machine ran out of a resource.
 func isExhausted(err error) bool {
 	return slices.ContainsFunc(limits, func(limit syscall.Errno) bool { return errors.Is(err, limit) })
 }
@@ -145,7 +145,7 @@ func (e *LaunchError) Error() string {
 	return "the launcher of sandboxes failed: " + e.Words + ": " + e.Advice
 }
 
-// maxWords is the maximum length of a sandbox launcher's text in a LaunchError, in bytes.
+// maxWords is the maximum length of a launcher's message in a LaunchError, in bytes.
 const maxWords = 600
 
 // tooLong is the probable cause that users see if the system rejects a launcher's command line as too long.
@@ -169,8 +169,8 @@ var unfit = []struct {
 	},
 }
 
-// startError returns the error of a sandbox launcher that exited without starting the function, with the class that
-// fits its message. It returns nil if the function was started.
+// startError returns the error of a sandbox launcher that exited without starting the function. The error's class
+// depends on the launcher's message. startError returns nil if the function was started.
 func (l *Launch) startError(out Outcome) error {
 	words, failed := l.failureText(out)
 	if !failed {
@@ -202,8 +202,8 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the log of a sandbox launcher that failed before it started the function. Each line then
-// begins with or continues a known message of the launcher. A started function would log other lines.
+// failureText returns the log of a sandbox launcher that failed before it started the function. Then each line
+// begins with, or continues, a known message of the launcher. A started function would log other lines.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l.Direct || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

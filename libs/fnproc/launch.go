@@ -20,8 +20,7 @@ type Launch struct {
 	// Direct is true if the command's program is the function itself and not a launcher. The runner then confines it,
 	// and only the fields Name, Key and Limits apply.
 	Direct bool
-	// Name is the name of the function. The path does not identify the function, because all functions of a launcher
-	// have the same program.
+	// Name is the name of the function. The path does not identify it, because a launcher runs all functions.
 	Name string
 	// Key identifies the command's arguments, which may be long. Commands with the same Key can use the same processes
 	// that were started in advance. If Key is empty, the arguments are compared.
@@ -30,7 +29,7 @@ type Launch struct {
 	// In them, "*" stands for any text.
 	Messages []string
 	Advice   string
-	// Files contains paths of files that each process inherits, opened for reading, with the descriptors from 3 on.
+	// Files contains paths of files that the launcher inherits, open for reading, as descriptors 3 and higher.
 	Files []string
 	// Arguments, if not empty, contains arguments that the launcher reads from a pipe before it starts the function.
 	// The descriptor of the pipe follows the descriptors of Files. In contrast to the command's arguments, Arguments
@@ -39,9 +38,9 @@ type Launch struct {
 	// Limits, if not nil, returns the resource limits for a started launcher. They are set before Arguments is
 	// written, and thus before the launcher starts the function.
 	Limits func() confine.Limits
-	// TempFiles, if not zero, is the maximum number of files in the sandbox's /tmp and in its /dev/shm. It is for
+	// TempFiles, if not zero, is the maximum number of files in each of the sandbox's /tmp and /dev/shm. It is for
 	// launchers that cannot set such a limit: the runner counts the files and kills a function that creates more.
-	// TempBytes is the size of each of these two file systems in memory, by which the runner recognizes them.
+	// TempBytes is the size of each of these file systems, by which the runner recognizes them.
 	TempFiles, TempBytes int64
 	// User and Group are the ids with which the launcher runs. User zero means the runner's user and group.
 	User, Group uint32
@@ -50,7 +49,7 @@ type Launch struct {
 	Starter *Starter
 }
 
-// Function returns the name of the function: Launch.Name if a launcher runs it, or else the program's path.
+// Function returns the name of the function, which is Launch.Name or else the path of the program.
 func (c Command) Function() string {
 	if c.Launch != nil {
 		return c.Launch.Name
