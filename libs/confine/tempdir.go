@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTempDepth is the maximum nesting of a temporary directory. It is limited so that files can be counted and
-// removed.
+// maxTempDepth is the maximum nesting of a temporary directory, so that its files can be counted and removed.
 const maxTempDepth = 64
 
 // TempDir is the temporary directory of a function's process. The methods of a nil TempDir do nothing.

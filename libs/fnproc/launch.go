@@ -69,9 +69,9 @@ func (c Command) keyParts() []string {
 	}
 }
 
-// openFiles opens the files that the sandbox launcher inherits, and a pipe for its arguments. Files includes the
-// reading side of the pipe. Arguments is the writing side, or nil if there are no arguments. The caller must close
-// all of them, even after an error.
+// openFiles opens the files that the sandbox launcher inherits, and a pipe for its arguments. The slice files
+// includes the reading side of the pipe. The file arguments is the writing side, or nil if there are no arguments.
+// The caller must close all of them, even after an error.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	for _, path := range l.Files {
 		file, err := os.Open(path)
@@ -87,8 +87,8 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	return append(files, theirs), arguments, err
 }
 
-// sendArguments sets the resource limits of the sandbox launcher, and then writes the arguments to pipe and closes
-// it. If the process has already exited, it returns no error.
+// sendArguments limits the resources of the sandbox launcher, writes the arguments to pipe, and closes pipe. It
+// returns no error if the process has already exited.
 func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGroup) error {
 	if l.Limits != nil {
 		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -136,8 +136,7 @@ func (l *Launch) chownPipes(pipes []*os.File) error {
 // container runtimes do.
 const signaled = 128
 
-// translateExit replaces the exit code of a sandbox launcher by the signal that killed the function, if the code
-// stands for a signal.
+// translateExit replaces a launcher's exit code that stands for a signal by the signal that killed the function.
 func (l *Launch) translateExit(out *Outcome) {
 	if l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return

@@ -18,13 +18,12 @@ type collector struct {
 	stream string
 	pipe   *os.File
 	limit  int64 // bytes
-	// cut is true if the collector removes the middle of an output that exceeds the limit. If it is false, such an
-	// output is an error.
+	// cut is true if the middle of an output that exceeds the limit is removed. Otherwise such an output is an error.
 	cut     bool
 	buf     []byte
 	omitted int64         // bytes that were left out
 	ended   chan struct{} // closed after the last read
-	// expected is the probable size of the output, to which a full buffer is enlarged.
+	// expected is the probable size of the output in bytes. A full buffer is enlarged to this size.
 	expected atomic.Int64
 }
 
@@ -35,8 +34,8 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 	return c
 }
 
-// maxSize returns the maximum size of buf. If c.cut is false, it is the limit and a byte, which shows that the
-// output is longer. Otherwise buf may be half as large again, because each removal of the middle copies the rest.
+// maxSize returns the maximum size of buf in bytes. One byte above the limit is enough to detect a longer output.
+// If c.cut is true, buf may be half as large again, so that we rarely copy it to remove the middle.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -48,8 +47,8 @@ func (c *collector) maxSize() int64 {
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
 // readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut
-// is true, and otherwise keeps the first limit bytes and returns an error. It also fails if the function tooMuch
-// returns true after a read, because a process without input has written too much.
+// is true, and otherwise returns an error and keeps the beginning. It also fails if tooMuch returns true for the
+// number of bytes, because a process without input has then written too much.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	for {
@@ -71,7 +70,7 @@ func (c *collector) readAll(tooMuch func(size int) bool) error {
 }
 
 // freeSpace returns the free part of the buffer. It enlarges a full buffer to twice its size or to the expected
-// size. If the buffer has its maximum size, freeSpace removes the middle of the output.
+// size. At the maximum size, it removes the middle of the output instead.
 func (c *collector) freeSpace() []byte {
 	if int64(len(c.buf)) == c.maxSize() {
 		c.leaveOut()
@@ -84,7 +83,7 @@ func (c *collector) freeSpace() []byte {
 	return c.buf[size:min(int64(cap(c.buf)), c.maxSize())]
 }
 
-// leaveOut removes bytes from the middle of buf, so that limit bytes remain.
+// leaveOut removes bytes from the middle of the buffer until limit bytes remain.
 func (c *collector) leaveOut() {
 	more := int64(len(c.buf)) - c.limit
 	c.buf = slices.Delete(c.buf, int(c.limit/2), int(c.limit/2+more))

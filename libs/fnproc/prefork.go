@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefork states whether an evaluation used a spare process: a process of the function that was started in advance.
+// Prefork states whether an evaluation used a spare process, which had been started in advance.
 type Prefork int
 
 // Values of Prefork, for an evaluation.
@@ -27,8 +27,8 @@ const (
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
 // beginEvaluation records the start of an evaluation of cmd, and reserves a process that was started in advance. It
-// also returns the set of such processes. Both may be nil. Without input, the process is nil, because usedSpare
-// could not detect whether a process has read its input. Callers must call endEvaluation later.
+// also returns the command's set of such processes. Both may be nil. An evaluation without input gets no such
+// process, because usedSpare could not detect unread input. Callers must call endEvaluation later.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -70,9 +70,9 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records the success or the failure of a process that was started in advance, and returns used. Used is
-// false if the process exited without reading its input, because it was already exiting when it was chosen. The
-// caller must then start a new process.
+// usedSpare records the success or the failure of a process started in advance, and returns used. Used is false if
+// the process exited without reading its input, because it was already exiting when it was chosen. The caller must
+// then start a new process.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +108,8 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the processes that were started in advance for certain functions. It calls which with the name of
-// each function (see [Command.Function]) to select them. Forget returns after the processes have exited. Running
+// Forget kills the processes that were started in advance for certain functions. To select them, it calls which
+// with each function's name (see [Command.Function]). Forget returns after the processes have exited. Running
 // evaluations continue. The functions get new processes in advance only after another evaluation.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
@@ -141,7 +141,7 @@ func (r *Runner) keepSpares(ctx context.Context) {
 	r.ends.Wait()
 }
 
-// nextPlan returns the policy's next plan for spare processes, and kills the processes that the plan names.
+// nextPlan returns the policy's next plan, and kills the waiting processes that are no longer needed.
 func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// startPlanned starts a process in advance and adds it to the spare processes of its command.
+// startPlanned starts a process in advance and adds it to the set of its command.
 func (r *Runner) startPlanned(set *spareSet) {
 	p, err := r.startSpare(set.cmd)
 	r.mu.Lock()
@@ -215,8 +215,8 @@ func (r *Runner) recordFailure(set *spareSet, why string) {
 		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }
 
-// maxSpareBytes is the maximum number of bytes that a process started in advance may write to stdout, and also to
-// stderr, before it gets its input. Until then, most processes write nothing, or a short greeting.
+// maxSpareBytes is the maximum number of bytes that a process may write to stdout, and also to stderr, while it
+// waits for its input. Most processes then write nothing, or a short greeting.
 const maxSpareBytes = 64 << 10
 
 var (
@@ -224,13 +224,13 @@ var (
 	errNotNeeded        = errors.New("it is no longer needed")
 )
 
-// spareState records whether a process is spare: started in advance and not used by an evaluation yet. The zero
-// value means that an evaluation uses the process.
+// spareState records whether a process was started in advance and is still unused. The zero value means that an
+// evaluation uses the process.
 type spareState struct {
 	state atomic.Int32
 	file  fileID
-	// input is the side of the stdin pipe from which the function reads. The runner keeps it open to query the number
-	// of bytes that the function has not read.
+	// input is the reading side of the function's stdin pipe. We keep it open to query the number of bytes that the
+	// function has not read.
 	input *os.File
 }
 
@@ -271,14 +271,14 @@ func (p *process) retire() {
 	}
 }
 
-// retire marks a process as unusable, unless an evaluation uses it. It reports whether the state has changed.
+// retire marks a process as unusable, unless an evaluation uses it. It returns true if the state has changed.
 func (s *spareState) retire() bool { return s.changeState(stateEnded) }
 
 func (s *spareState) changeState(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
 
 func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 
-// tooMuch reports whether a process without input has written too much. If so, it marks the process as unusable.
+// tooMuch returns true if a process without input has written too much, and marks the process as unusable.
 func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
 // readNothing reports whether the function has read none of the written bytes of its input. It returns false for
@@ -306,7 +306,7 @@ type fileID struct {
 	modified, moved syscall.Timespec
 }
 
-// identifyProgram returns the id of the file of a command's program. It returns false if the file is missing.
+// identifyProgram identifies the file of a command's program. It returns false if the file is missing.
 func identifyProgram(cmd Command) (id fileID, ok bool) {
 	path := cmd.Path
 	if !filepath.IsAbs(path) {

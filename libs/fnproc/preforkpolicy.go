@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Delays before a command gets another process in advance if its processes exit before they are used. The delay
+// Delays before a process is started in advance, after earlier processes of the command exited unused. The delay
 // doubles with each such exit, from firstBackoff to maxBackoff.
 const (
 	firstBackoff = time.Second
@@ -17,9 +17,9 @@ const (
 )
 
 // calm is the time for which a processor must be free before a process is started in advance. Callers that send a
-// request right after an answer leave shorter gaps, in which a start would only delay their next evaluation. The
-// replacement of a used process also waits for this time, because the start would slow down a short evaluation. It
-// does not wait if the command has no other process.
+// request right after an answer leave shorter gaps, in which a start would delay their next evaluation. The
+// replacement of a used process waits too, because the start would slow down a short evaluation. It does not wait
+// if the command has no other process.
 const calm = 20 * time.Millisecond
 
 // preforkPolicy decides when to start and when to kill processes that wait for evaluations. It does no I/O and
@@ -69,7 +69,7 @@ func (policy *preforkPolicy) ended(now time.Time) {
 }
 
 // recordUse records that cmd is evaluated or prepared now. It returns the command's set of processes started in
-// advance, or nil if no processes are kept for cmd.
+// advance, or nil if the command gets none.
 func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
@@ -109,8 +109,8 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes the processes of all functions whose name satisfies which. It returns these processes, so
-// that the caller can kill them.
+// forgetFunctions removes and returns the waiting processes of all functions whose name satisfies which. The caller
+// must kill these processes.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {
@@ -125,10 +125,10 @@ func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (
 	return ending
 }
 
-// recordSuccess records that an evaluation used a process of the set, which ends the delay after failures.
+// recordSuccess records that an evaluation used a process of the set. This ends the delay after failures.
 func (set *spareSet) recordSuccess() { set.failures, set.notUntil = 0, time.Time{} }
 
-// recordFailure records that a process of the set exited before its use, and returns the delay before the next
+// recordFailure records that a process of the set exited before its use. It returns the delay before the next
 // start.
 func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	wait := maxBackoff
@@ -144,7 +144,7 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 type plan struct {
 	retire []*process
 	start  *spareSet // set to start a process for, or nil
-	// wake is the time of the next plan if nothing changes before. It is zero if there is no such time.
+	// wake is the time of the next plan if nothing changes before. Zero means never.
 	wake time.Time
 }
 
@@ -179,13 +179,13 @@ func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether the Runner must plan now, because a process for the set may start before its next plan.
-// Planning after each evaluation would cost processor time under constant load.
+// isEarly reports whether a process for the set may start before the Runner's next plan, so that the Runner must
+// plan now. Planning after each evaluation would cost processor time under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// dueTime returns the earliest time when a process of a set may be started in advance.
+// dueTime returns the earliest time when another process may be started in advance for a set.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
 	due := policy.freeSince.Add(calm)
 	if len(set.processes) > 0 {
@@ -201,8 +201,8 @@ func latestOf(a, b time.Time) time.Time {
 	return b
 }
 
-// hasCapacity reports whether another process may be started in advance: fewer than Config.Busy evaluations are
-// running, and fewer than Config.Total such processes exist.
+// hasCapacity reports whether another process may be started in advance. Fewer than Config.Busy evaluations must be
+// running, and fewer than Config.Total processes must wait for evaluations.
 func (policy *preforkPolicy) hasCapacity() bool {
 	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
 }

@@ -45,11 +45,11 @@ type process struct {
 	reaped bool       // if true, its ids may belong to another process
 	reason error      // reason for killing it, or nil
 	// exhausted is the resource that had run out when the Watch killed the process. The function then fails as if the
-	// kernel had killed it. A kill for another reason is an error of the runner.
+	// kernel had killed it. After any other kill, the runner returns an error.
 	exhausted resource
 }
 
-// direct is the Launch of commands that have none.
+// direct is the launch configuration of commands that run without a launcher.
 var direct = &Launch{Direct: true}
 
 func (r *Runner) newProcess(cmd Command) *process {
@@ -63,8 +63,8 @@ func (r *Runner) newProcess(cmd Command) *process {
 	return p
 }
 
-// start starts the process, and expects size bytes of output. If it returns no error, callers must call finish,
-// which frees the resources of the process.
+// start starts the process. Size is the expected number of bytes of output. If start returns no error, callers must
+// call finish, which frees the resources of the process.
 func (p *process) start(size int) error {
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
@@ -96,7 +96,7 @@ func (p *process) start(size int) error {
 }
 
 // openPipes creates the pipes of the process. It returns the files that the function inherits, in the order of
-// their descriptors, beginning with stdin. The caller must close them even after an error.
+// their descriptors, beginning with stdin. The caller must close these files even after an error.
 func (p *process) openPipes() (theirs []*os.File, err error) {
 	theirs = make([]*os.File, 3)
 	if theirs[0], p.stdin, err = os.Pipe(); err != nil {
@@ -127,9 +127,9 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// launch starts the program of the process, which inherits files, as the leader of a new session. A process group
-// would be cheaper, because Linux creates a scheduling group for each session, but a function could move to the
-// process group of this program. A launcher of sandboxes starts on the thread of its Starter, and a confined
+// launch starts the program of the process, with files as its open files, as the leader of a new session. A new
+// process group would be cheaper, because Linux creates a scheduling group for each session, but a function could
+// join the process group of this program. A sandbox launcher starts on the thread of its Starter, and a confined
 // function on a new thread that confines itself.
 func (p *process) launch(files []*os.File) error {
 	setup, err := p.confiner.Prepare(p.permissions(), p.cmd.Env)
@@ -161,7 +161,7 @@ func (p *process) launch(files []*os.File) error {
 	return start.err
 }
 
-// permissions returns the command's program and permissions in the form that the Confiner needs.
+// permissions returns the command's program and permissions for the Confiner.
 func (p *process) permissions() confine.Function {
 	c := p.cmd
 	return confine.Function{Path: c.Path, Dir: c.Dir, Readable: c.Readable, Network: c.Network, Shared: c.Shared}
@@ -175,8 +175,8 @@ type programStart struct {
 	err     error
 }
 
-// run confines the calling thread, starts the program and registers the process. A Reaper cannot see the process
-// before it is registered. The process inherits the timer slack of the calling thread.
+// run confines the calling thread, starts the program, and registers the process before a Reaper can see it. The
+// process inherits the timer slack of the calling thread.
 func (s *programStart) run() {
 	if s.err = s.setup.RestrictThread(); s.err != nil {
 		return
@@ -192,8 +192,8 @@ func (s *programStart) run() {
 	}
 }
 
-// sendArguments writes the arguments of the function to the pipe from which its sandbox launcher reads them. If
-// that fails, it kills the launcher.
+// sendArguments sends the function's arguments to its sandbox launcher through a pipe. If that fails, it kills the
+// launcher.
 func (p *process) sendArguments() error {
 	err := p.launcher.sendArguments(p.Pid, p.arguments, &p.background)
 	if err != nil {
@@ -203,8 +203,8 @@ func (p *process) sendArguments() error {
 	return err
 }
 
-// gatherOutput reads the pipe of the collector c to its end. If that fails, for example because the output is too
-// large, it kills the process.
+// gatherOutput reads the collector's pipe to its end. If that fails, for example because the output is too large,
+// it kills the process.
 func (p *process) gatherOutput(c *collector) {
 	if err := c.readAll(p.spare.tooMuch); err != nil {
 		p.spare.retire()
@@ -212,8 +212,8 @@ func (p *process) gatherOutput(c *collector) {
 	}
 }
 
-// awaitExit waits until the main process has exited, and then closes p.exited. It does not reap the process, so that
-// the kernel does not reuse its pid, which is also the id of its process group.
+// awaitExit waits until the main process has exited, and then closes p.exited. It does not reap the process, so
+// that the kernel does not reuse its pid, which is also the id of its process group.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	if !awaitHandle(p.handle) {
@@ -272,12 +272,12 @@ func (p *process) feedInput(stdin []byte) {
 	})
 }
 
-// logPatience is the maximum wait until a function's stderr is closed, after its stdout was closed.
+// logPatience is the maximum wait for the end of a function's stderr after the end of its stdout.
 const logPatience = 2 * time.Second
 
 // awaitOutput waits until all processes that can write to a function's output have closed it, because a truncated
-// resource list must not pass as a complete list. If ctx is canceled, it kills them. It also waits for the end of
-// the log, for at most logPatience.
+// resource list must not pass as a complete list. If ctx is canceled, it kills them. It waits for the end of the
+// log too, for at most logPatience.
 func (p *process) awaitOutput(ctx context.Context) {
 	select {
 	case <-p.output.ended:
@@ -303,7 +303,7 @@ func (p *process) awaitOutput(ctx context.Context) {
 }
 
 // finish kills the remaining processes in the group of an exited process, frees its resources and returns its
-// state. The evaluation or the Runner, whichever owns the process, must call it once.
+// state. The owner of the process, an evaluation or the Runner, must call it once.
 func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Lock()
 	p.killLocked() // kills the rest of the group
@@ -322,7 +322,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 	return state, err
 }
 
-// interruptPipes ends reads and writes of the function's pipes that would otherwise block.
+// interruptPipes interrupts blocked reads and writes of the function's pipes.
 func (p *process) interruptPipes() {
 	past := time.Unix(1, 0)
 	_ = p.stdin.SetWriteDeadline(past)
@@ -331,7 +331,7 @@ func (p *process) interruptPipes() {
 	_ = p.stderr.SetReadDeadline(past)
 }
 
-// reap frees the entry of the exited process in the process table, and returns the state of the process.
+// reap removes the exited process from the kernel's process table, and returns its state.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
 	defer functions.forgetProcess(p.Pid)
@@ -351,8 +351,8 @@ func (p *process) kill(reason error) {
 	p.killLocked()
 }
 
-// killLocked kills the process group, and the main process separately, because it may have left the group. The caller
-// holds mu, so that the process is not reaped meanwhile and its ids do not belong to another process.
+// killLocked kills the process group. It kills the main process separately, because this process may have left the
+// group. The caller holds mu, so that the process is not reaped meanwhile and its ids stay its own.
 func (p *process) killLocked() {
 	if p.reaped {
 		return
@@ -380,18 +380,18 @@ func outcomeOf(state *os.ProcessState) Outcome {
 	return out
 }
 
-// registry contains the running functions. There is a single registry per program, because the program has a single
-// set of children, even if it has several Reapers and Runners.
+// registry contains the running functions. Each program has a single registry, because it has a single set of
+// children, even if it has several Reapers and Runners.
 type registry struct {
-	// starts is locked for reading during the start of a function, so that the Reaper sees the function's pid only
-	// after its registration. Otherwise the Reaper would mistake the function for an orphan.
+	// starts is locked for reading while a function is started and registered. Otherwise the Reaper could see the
+	// function before it is registered, and would mistake it for an orphan.
 	starts sync.RWMutex
 	mu     sync.Mutex
 	// running maps the pid of each function, which is also the id of its session, to the number of its registrations.
-	// The number is briefly two if the kernel reuses a pid before the registration of its last process is removed.
+	// The number is briefly two if the kernel reuses a pid before the old registration is removed.
 	running map[int]int
-	// outputs contains the pipes from which the output of functions is being read. The keys are the targets that links
-	// to these pipes have in /proc/PID/fd.
+	// outputs contains the pipes from which the output of functions is being read. The keys are the names of these
+	// pipes in /proc/PID/fd, such as "pipe:[4026]".
 	outputs map[string]bool
 }
 
@@ -411,7 +411,7 @@ func (r *registry) removeOutput(pipe *os.File) {
 	delete(r.outputs, pipeLink(pipe))
 }
 
-// pipeLink returns the name of a pipe as the target of a link in /proc/PID/fd, such as "pipe:[4026]".
+// pipeLink returns the name of a pipe in /proc/PID/fd, such as "pipe:[4026]".
 func pipeLink(pipe *os.File) string {
 	info, err := pipe.Stat()
 	if err != nil {
@@ -434,7 +434,7 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// addProcess registers the process of a function. The caller holds starts for reading since before its start.
+// addProcess registers the process of a function. Callers must hold starts for reading from before its start.
 func (r *registry) addProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -451,8 +451,8 @@ func (r *registry) forgetProcess(pid int) {
 	}
 }
 
-// holdStarts prevents starts of functions, and the removal of processes from the registry, until release is called.
-// It waits for a start in progress. A Reaper can then compare its list of children with the registry.
+// holdStarts blocks starts of functions and the removal of registered processes until release is called. It first
+// waits for a start in progress. A Reaper can then compare its list of children with the registry.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()

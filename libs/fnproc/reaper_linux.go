@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Delays between two scans for orphans, the processes that functions left behind. The delay is short after a kill,
-// because a killed orphan exits soon and its children then become our children.
+// Delays between two scans for orphans, the processes that functions left behind. The delay after a kill is short,
+// because a killed orphan exits soon and this program then inherits its children.
 const (
 	afterKill    = 20 * time.Millisecond
 	scanInterval = time.Second
@@ -28,13 +28,13 @@ const (
 // several evaluations.
 const gatherEnds = 100 * time.Millisecond
 
-// abandoned is the time after which an exited child in the program's own session counts as an orphan if no code has
-// waited for it. Until then, we assume that other code of the program will do so.
+// abandoned is the time after which an exited child in this program's session counts as an orphan. Until then, we
+// assume that other code of the program will wait for the child.
 const abandoned = time.Minute
 
-// Reaper kills orphans: processes that functions started and left behind. The kernel makes them children of this
-// process. Each function leads its own session, and its processes cannot move to the session of this program or of
-// another function. The Reaper kills an orphan within a second, but not before the end of an evaluation whose
+// Reaper kills orphans, the processes that functions started and left behind. The kernel makes them children of
+// this process. Each function leads its own session, and its processes cannot move to the session of this program
+// or of another function. The Reaper kills an orphan within a second, but not before the end of an evaluation whose
 // session contains it or whose output it can write to.
 //
 // The Reaper does not kill processes that other code starts in this program's session (without Setsid). No code may
@@ -74,7 +74,7 @@ func (r *Reaper) evaluationEnded() {
 	}
 }
 
-// Run scans for orphans every second and after evaluations until ctx is canceled. Then it continues until no orphan
+// Run scans for orphans every second and after evaluations until ctx is canceled. It then continues until no orphan
 // is left, for at most a second.
 func (r *Reaper) Run(ctx context.Context) {
 	next := time.NewTimer(scanInterval)
@@ -98,7 +98,7 @@ func (r *Reaper) Run(ctx context.Context) {
 // maxFinalScans limits the scans for orphans during shutdown to a second in total.
 const maxFinalScans = int(time.Second / afterKill)
 
-// finalScan scans for orphans until none is left. It does not warn about orphans, because the shutdown has killed
+// finalScan scans for orphans until none is left. It logs no warnings about them, because the shutdown has killed
 // the functions that could have waited for them.
 func (r *Reaper) finalScan() {
 	r.ending = true
@@ -132,8 +132,8 @@ func (r *Reaper) scanOrphans() time.Duration {
 }
 
 // handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns true
-// if the next scan should follow soon, because the orphan's children may become ours. Since is the time when an
-// earlier scan found the orphan exited but not reaped, or zero.
+// if the next scan should follow soon, because this program may inherit the orphan's children. Since is the time
+// when an earlier scan first found the orphan exited, or zero.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 }
 
 // isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Such
-// a child is the orphan of a process that other code of this program started.
+// a child was left behind by a process that other code of this program started.
 func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)

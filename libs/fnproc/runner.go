@@ -26,9 +26,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// Command is a function's program, or a launcher that runs it, with arguments and environment.
+// Command is a function's program, or a launcher that runs the function, with arguments and environment.
 type Command struct {
-	// Path is the program's file. The runner does not search in PATH. A relative path is relative to Dir.
+	// Path is the program's file. It is not looked up in PATH. A relative path is relative to Dir.
 	Path string
 	// Args contains the arguments, without the program's name as the first argument.
 	Args []string
@@ -40,20 +40,20 @@ type Command struct {
 	Readable []string
 	// Network allows a confined function to use the network.
 	Network bool
-	// Shared allows the function to use the directories that the Confiner shares between functions, such as /tmp. For
-	// such a command, no processes are started in advance.
+	// Shared allows the function to use directories such as /tmp, which the Confiner shares between functions. No
+	// processes are started in advance for such a command.
 	Shared bool
-	// Launch is set if the program is a launcher such as bubblewrap, which runs the function in a sandbox. The runner
+	// Launch, if not nil, describes a launcher such as bubblewrap, which runs the function in a sandbox. The runner
 	// does not confine launchers.
 	Launch *Launch
 	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is the maximum number of
-	// bytes of the log that are kept: the runner leaves out the middle of a longer log.
+	// bytes that are kept of its stderr. The middle of a longer log is left out.
 	MaxOutput, MaxLog int64
 }
 
 // Outcome is the result of a process. The caller owns the byte slices.
 type Outcome struct {
-	// Output and Log contain the bytes written to stdout and stderr. If Run returns an error, they contain the bytes
+	// Output and Log contain the bytes written to stdout and stderr. After an error of Run, they contain the bytes
 	// written before the error.
 	Output, Log []byte
 	// ExitCode is the main process's exit code. It is -1 if the process was killed by a signal.
@@ -85,8 +85,8 @@ type Config struct {
 	Total int
 	// Unused is the time after which processes started in advance are killed if their command is not used.
 	Unused time.Duration
-	// Busy is the number of concurrent evaluations at which the Runner stops starting processes in advance, because
-	// the evaluations need the processors. Zero means one evaluation per processor.
+	// Busy is the number of concurrent evaluations at which no more processes are started in advance, because the
+	// evaluations need the processors. Zero means one evaluation per processor.
 	Busy int
 	// Log receives a line for each process started in advance that exited before it was used. It is optional.
 	Log *slog.Logger
@@ -111,8 +111,8 @@ type Runner struct {
 	policy *preforkPolicy
 }
 
-// NewRunner returns a Runner. Callers must call [Runner.Maintain], which starts processes in advance, kills orphans
-// (processes that functions leave behind), and finally removes temporary directories.
+// NewRunner returns a Runner. Callers must call [Runner.Maintain], which starts processes in advance and kills
+// processes that functions leave behind. It finally removes temporary directories.
 func NewRunner(cfg Config) *Runner {
 	if cfg.Keep == nil {
 		cfg.Keep = func(string) int { return 0 }
@@ -159,8 +159,8 @@ func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, e
 	return out, err
 }
 
-// Maintain starts processes in advance and kills orphans of functions until ctx is canceled. When it returns, no
-// unused process and no temporary directory is left. All evaluations should have ended before.
+// Maintain starts processes in advance and kills processes that functions left behind, until ctx is canceled. All
+// evaluations should have ended before. When it returns, no unused process and no temporary directory is left.
 func (r *Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup

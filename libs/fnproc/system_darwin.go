@@ -30,7 +30,7 @@ func idOf(stat *syscall.Stat_t) fileID {
 // newHandle returns nil, because macOS has no pidfds.
 func newHandle(int) *os.File { return nil }
 
-// awaitHandle returns false, because macOS has no pidfds. Callers then use awaitEnd instead.
+// awaitHandle returns false, because macOS has no pidfds. Callers must then use awaitEnd.
 func awaitHandle(*os.File) (ended bool) { return false }
 
 func awaitEnd(pid int) error {

@@ -30,8 +30,8 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns the number of files in the file system that contains path, if this is a file system in
-// memory of the given size. Otherwise it returns 0, as before a sandbox launcher has changed its root directory.
+// filesInMemory returns the number of files in the file system that contains path, if it is in memory and has the
+// given size. Otherwise it returns 0, for example before a sandbox launcher has changed its root directory.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -88,8 +88,8 @@ const (
 	largePipe = 256 << 10
 )
 
-// enlargePipes makes pipes larger if size bytes do not fit into a pipe of the usual size. It ignores errors,
-// because the pipes also work with their old size.
+// enlargePipes enlarges pipes if size bytes do not fit into a pipe of the usual size. It ignores errors, because
+// the pipes also work with their old size.
 func enlargePipes(size int, pipes ...*os.File) {
 	if size <= usualPipe {
 		return

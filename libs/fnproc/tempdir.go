@@ -10,9 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// tempCheck is the maximum time between checks of a function's temporary directory during an evaluation.
-// spareTempCheck is the time between checks while a process waits for an evaluation. The fewer bytes the function
-// may still write, the sooner the next check.
+// tempCheck is the maximum time between checks of a function's temporary directory. While a process waits for an
+// evaluation, the time is spareTempCheck. The fewer bytes are free, the sooner the next check follows.
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
@@ -25,8 +24,7 @@ const (
 )
 
 // nextTempCheck returns the delay until the next check of a temporary directory. Free is the number of bytes that
-// the function may still write there. The delay is shorter than the time that the function needs to write them, but
-// at least minTempCheck.
+// the function may still write. The function needs longer than the delay to write them, unless it is minTempCheck.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)
@@ -61,8 +59,8 @@ func (p *process) tempCheckAfter(free int64) time.Duration {
 	return spareTempCheck
 }
 
-// hurryTempDir makes the next check of the temporary directory happen sooner. An evaluation calls it when it takes
-// a process started in advance, because only processes in use need frequent checks.
+// hurryTempDir advances the next check of the temporary directory. An evaluation calls it for a process that was
+// started in advance, because only processes in use need frequent checks.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
@@ -72,8 +70,8 @@ func (p *process) hurryTempDir() {
 	}
 }
 
-// unwatchTempDir stops the checks of the temporary directory. A check may still be running afterwards:
-// p.background.Wait waits for it.
+// unwatchTempDir stops the checks of the temporary directory. Callers must wait for a running check with
+// p.background.Wait.
 func (p *process) unwatchTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()

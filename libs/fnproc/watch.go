@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Maximum and minimum interval between the checks of a [Watch] while functions run. The less memory or the fewer
-// processes are free, the shorter the interval.
+// Maximum and minimum interval between the checks of a [Watch] while functions run. The interval is shorter if less
+// memory or fewer processes are free.
 const (
 	watchInterval    = 20 * time.Millisecond
 	minWatchInterval = 2 * time.Millisecond
@@ -23,7 +23,7 @@ const (
 // startRate is the maximum number of processes that a function can start per second.
 const startRate = 20_000
 
-// victimDivisor determines which functions a [Watch] may kill: functions that use more than an eighth of the
+// victimDivisor limits the functions that a [Watch] may kill to those that use more than an eighth of the
 // container's limit. If all functions use less, something else exhausts the container.
 const victimDivisor = 8
 
@@ -55,8 +55,8 @@ type Watch struct {
 	timer   *time.Timer        // nil while no function runs
 }
 
-// NewWatch returns a Watch. The functions memory and processes return the container's usage of the resource, and
-// false if the usage is unknown. The function processes may be nil.
+// NewWatch returns a Watch. The functions memory and processes return the container's usage, and false if the usage
+// is unknown. The function processes may be nil.
 func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	if processes == nil {
 		processes = func() (Usage, bool) { return Usage{}, false }
@@ -64,7 +64,7 @@ func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	return &Watch{memory: memory, processes: processes, running: map[*process]int64{}}
 }
 
-// addProcess makes the Watch consider p when it must kill a function, until removeProcess is called.
+// addProcess allows the Watch to kill the process p, until removeProcess is called.
 func (w *Watch) addProcess(p *process) {
 	if w == nil {
 		return
@@ -108,8 +108,8 @@ func (w *Watch) checkUsage() {
 	w.timer.Reset(next)
 }
 
-// checkMemory kills the largest function if no memory is free. Memory of functions that were killed but have not
-// exited yet counts as free. It returns the delay until the next check.
+// checkMemory kills the largest function if no memory is free. The memory of killed functions counts as free even
+// before they exit. It returns the delay until the next check.
 func (w *Watch) checkMemory(usage Usage) time.Duration {
 	free := usage.Free
 	for _, freed := range w.running {
@@ -125,8 +125,8 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills the function with the most processes if the container can start almost no further processes
-// and no killed function is still exiting. It returns the delay until the next check.
+// checkProcesses kills the function with the most processes if the container can start almost no further processes.
+// It kills no further function while a killed function is exiting. It returns the delay until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
@@ -141,7 +141,7 @@ func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	return watchAgain(usage.Free, startRate)
 }
 
-// watchAgain returns the delay until the next check of a resource. Free is its unused amount, and rate the maximum
+// watchAgain returns the delay until the next check of a resource. Free is its unused amount. Rate is the maximum
 // amount that functions can use up per second.
 func watchAgain(free, rate int64) time.Duration {
 	inTime := time.Duration(float64(free) / float64(rate) * float64(time.Second))

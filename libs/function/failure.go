@@ -56,12 +56,12 @@ type Failure struct {
 // Error returns the text of the failure, for users.
 func (f *Failure) Error() string { return f.message }
 
-// Unwrap returns the cause: the error of parsing the output, the exceeded limit, or the error of starting or stopping
-// the process. It may be nil.
+// Unwrap returns the error that made the function fail, such as an exceeded limit, invalid output, or a failure to
+// start or stop the process. It may be nil.
 func (f *Failure) Unwrap() error { return f.cause }
 
 // Resolved returns err with the resolved name of the function's image in its gRPC status detail. The text of err
-// keeps the name that the caller wrote. If err's chain contains no Failure, Resolved returns err unchanged.
+// keeps the name that the caller wrote. An err without a [Failure] in its chain is returned unchanged.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return &resolvedFailure{error: err, failure: f, image: image}
@@ -92,7 +92,7 @@ func (s *Service) fail(f Failure, reason Reason, cause error) error {
 	return fault.New(class, "%w", &f)
 }
 
-// Detail implements rpcfault.Detailer: it returns a FunctionFailure message for the gRPC status.
+// Detail implements rpcfault.Detailer. It returns a FunctionFailure message for the gRPC status.
 func (f *Failure) Detail() proto.Message { return f.detailFor(f.Image) }
 
 func (f *Failure) detailFor(image string) proto.Message {
@@ -116,8 +116,8 @@ func (f *Failure) detailFor(image string) proto.Message {
 // validUTF8 replaces invalid UTF-8 in s, because protocol buffers reject it.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// fittingResults returns as many of n results as fit into a gRPC status detail. The function result returns the
-// result with a given index.
+// fittingResults returns as many results as fit into a gRPC status detail. The function result returns the result
+// with a given index, which is less than n.
 func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
 	var out []*functionrunnerv1.Result
 	left := maxDetailResults
@@ -158,12 +158,12 @@ func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
 	return msg
 }
 
-// maxDetail is the maximum size of a gRPC status detail that another process sent, in bytes. Larger details are
+// maxDetail is the maximum size of a gRPC status detail from another process, in bytes. Larger details are
 // shortened.
 const maxDetail = 16 << 10
 
-// Received returns the failure that another process sent as an error message and a gRPC status detail. It shortens
-// a detail that is too large. The failure's Results contain only messages and severities.
+// Received returns the failure that another process sent as an error message and a gRPC status detail. A detail
+// that is too large is shortened. The failure's Results contain only messages and severities.
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
 	detail = boundDetail(detail)
 	f := &Failure{
@@ -181,8 +181,8 @@ func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure
 	return f
 }
 
-// boundDetail returns the gRPC status detail unchanged if it fits into a header, and otherwise a shortened copy.
-// Fields that this version does not know are missing in the copy.
+// boundDetail returns the gRPC status detail if it fits into a header, and otherwise a shortened copy. The copy
+// lacks fields that this version does not know.
 func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.FunctionFailure {
 	if proto.Size(detail) <= maxDetail {
 		return detail
@@ -200,5 +200,5 @@ func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.Fun
 	}
 }
 
-// maxSignalBytes limits the name of a signal that another process sent. No signal has a longer name.
+// maxSignalBytes limits the length of a signal's name from another process. No signal has a longer name.
 const maxSignalBytes = 64

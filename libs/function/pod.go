@@ -50,13 +50,13 @@ func NewPod(cfg ServiceConfig) (*Pod, error) {
 	return p, err
 }
 
-// maxImageBytes is the maximum length of an image's name, as in package imagename. The server in a function pod does
-// not parse the name, but writes it to error texts and headers.
+// maxImageBytes is the maximum length of an image's name in bytes, as in package imagename. The server in a
+// function pod does not parse the name, but writes it to error texts and headers.
 const maxImageBytes = 1 << 10
 
-// Evaluate runs the function as soon as the pod is free for a further evaluation. If the function seems to need
-// writable directories such as /tmp, Evaluate runs it again with access to them. The result and the errors are the
-// same as of [Service.Run].
+// Evaluate runs the function as soon as the pod can run a further evaluation. If the function seems to need
+// writable directories such as /tmp, Evaluate runs it again with access to them. The result and the errors are
+// those of [Service.Run].
 func (p *Pod) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if len(e.Image) > maxImageBytes {
 		return Result{}, fault.New(fault.Invalid,
@@ -81,7 +81,7 @@ func (p *Pod) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 }
 
 // runInSlot waits for a free slot and runs a function. If alone is true, it waits until no other evaluation runs,
-// and the function may use the shared directories such as /tmp.
+// and gives the function access to shared directories such as /tmp.
 func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, error) {
 	slots := int64(1)
 	if alone {
@@ -110,14 +110,14 @@ func (p *Pod) mayHelp(result Result, err error) bool {
 		(!p.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
-// denials contains the texts by which we recognize in a log that a program was denied access to a file.
+// denials contains texts that appear in a function's log if it was denied access to a file.
 var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
 // wasDenied reports whether a function logged that it was denied access to a file.
 func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
 // isSilent reports whether a function failed with neither a log nor results. Programs that use kyaml's framework
-// fail silently if they do not print its error. This error may be that they were denied access to a file.
+// fail silently if they do not print its error, for example because they were denied access to a file.
 func isSilent(err error) bool {
 	failure, ok := errors.AsType[*Failure](err)
 	return ok && failure.ExitCode != 0 && strings.TrimSpace(failure.Stderr) == "" && len(failure.Results) == 0

@@ -35,8 +35,7 @@ type ServiceConfig struct {
 	Shared []string
 	// Hidden contains the files and directories that functions must not read.
 	Hidden []string
-	// OwnFiles limits the files that functions may use to harmless devices, their own program and the readable files
-	// of their command.
+	// OwnFiles limits functions to harmless devices, their own program and the readable files of their command.
 	OwnFiles bool
 	// Sandboxed is true if all commands are launchers such as bubblewrap. The service then need not confine functions.
 	Sandboxed bool
@@ -69,7 +68,7 @@ type Service struct {
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
 	env      []string
-	// kills finds out whether a killed function had run out of memory.
+	// kills detects that a killed function had run out of memory.
 	kills    *cgroup.Kills
 	tracer   trace.Tracer
 	preforks metric.Int64Counter
@@ -102,7 +101,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	return s, nil
 }
 
-// newConfiner returns a confiner, or nil if functions run in sandboxes, which confine them.
+// newConfiner returns a confiner, or nil if functions run in sandboxes, because the sandboxes confine them.
 func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	if c.Sandboxed {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
@@ -113,8 +112,8 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the memory that functions may use, in bytes, to set the memory limit of Go. It returns zero if a
-// sandbox launcher sets the limit or the memory is unknown.
+// goMemory returns the number of bytes that functions may use, from which Go's memory limit is set. It returns zero
+// if a sandbox launcher sets the limit or the memory is unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // the launcher sets the limit
@@ -124,7 +123,7 @@ func (c ServiceConfig) goMemory() int64 {
 }
 
 // memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A
-// sixteenth of the limit does not count as free: the server and functions that are being killed need it.
+// sixteenth of the limit does not count as free, because the server and functions that are being killed need it.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -135,7 +134,7 @@ func memoryUsage() (usage fnproc.Usage, ok bool) {
 }
 
 // processUsage returns the number of processes and threads in the container. A quarter of the limit does not count
-// as free: it is for the server, and for the processes that functions start until they are killed.
+// as free. It is for the server, and for processes that functions start until they are killed.
 func processUsage() (usage fnproc.Usage, ok bool) {
 	limit, used, ok := cgroup.Processes(cgroup.Container)
 	return fnproc.Usage{Limit: limit, Free: limit - limit/4 - used}, ok
@@ -176,8 +175,8 @@ func (s *Service) Run(ctx context.Context, e Evaluation) (Result, error) {
 // framing is the maximum number of bytes of a response message in addition to the function's output and log.
 const framing = 64
 
-// command returns cmd with the output limits of the service. It also sets the service's environment, unless cmd has
-// an environment.
+// command returns cmd with the output limits of the service. If cmd has no environment, it gets the service's
+// environment.
 func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	if cmd.Env == nil {
 		cmd.Env = s.env
@@ -187,7 +186,7 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 }
 
 // countPrefork counts evaluations in a metric, separately with and without a process that was started in advance.
-// Functions without such processes do not count.
+// It leaves out functions without such processes.
 func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork fnproc.Prefork) {
 	if prefork == fnproc.PreforkOff {
 		return
@@ -200,12 +199,12 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts processes of cmd in advance, before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the processes that were started in advance for certain functions. It calls which with the name of
-// each function (see [fnproc.Command.Function]) to select them. Forget returns after the processes have exited.
+// Forget kills the processes that were started in advance for certain functions. To select them, it calls which
+// with each function's name (see [fnproc.Command.Function]). Forget returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
-// NotStarted returns the same error as [Service.Run] for a function that cannot be started because of err. It is
-// for callers that detect this before they call Run.
+// NotStarted returns the error of [Service.Run] for a function that cannot be started because of err. It is for
+// callers that detect this before they call Run.
 func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)
 }

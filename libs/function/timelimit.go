@@ -33,8 +33,8 @@ func (l TimeLimit) Context(ctx context.Context) (context.Context, context.Cancel
 	return context.WithDeadlineCause(ctx, l.Until, &TimeLimitError{l})
 }
 
-// TimeLimitError is the cause of a context that was canceled because the time limit of an evaluation was exceeded.
-// It wraps context.DeadlineExceeded.
+// TimeLimitError is the cause of a context that was canceled because an evaluation exceeded its time limit. It
+// wraps context.DeadlineExceeded.
 type TimeLimitError struct{ Limit TimeLimit }
 
 func (e *TimeLimitError) Error() string {
@@ -44,8 +44,8 @@ func (e *TimeLimitError) Error() string {
 // Unwrap returns context.DeadlineExceeded, so that callers recognize an exceeded deadline.
 func (e *TimeLimitError) Unwrap() error { return context.DeadlineExceeded }
 
-// ContextErr returns the reason why ctx is done: a *TimeLimitError if a time limit was exceeded, and otherwise
-// ctx.Err.
+// ContextErr returns the reason for which ctx is done. It is a *TimeLimitError if a time limit was exceeded, and
+// otherwise ctx.Err.
 func ContextErr(ctx context.Context) error {
 	if passed, ok := errors.AsType[*TimeLimitError](context.Cause(ctx)); ok {
 		return passed

@@ -46,8 +46,8 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	}
 }
 
-// conclude turns the outcome of a function's process, or its error, into the result or the error for the caller.
-// Took is the duration of the run.
+// conclude returns the result or the error of an evaluation, from the outcome of the function's process. Took is
+// the duration of the run.
 func (s *Service) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
 ) (Result, error) {
@@ -81,7 +81,7 @@ func (s *Service) conclude(
 	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil
 }
 
-// explainKill returns the cause of a SIGKILL in parentheses, in Porch's wording. It returns an empty string if the
+// explainKill returns the cause of a SIGKILL in parentheses, worded as in Porch. It returns an empty string if the
 // cause is unknown.
 func (s *Service) explainKill(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
@@ -103,7 +103,7 @@ func (s *Service) explainKill(out fnproc.Outcome) string {
 	return " (" + why + ")"
 }
 
-// platformFailure returns the error for a function that could not be run, or was killed for exceeding a limit.
+// platformFailure returns the error for a function that could not be run, or that was killed for exceeding a limit.
 func (s *Service) platformFailure(failure Failure, err error) error {
 	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
 		return s.fail(failure, OutputTooLarge, err)
@@ -114,7 +114,7 @@ func (s *Service) platformFailure(failure Failure, err error) error {
 	return s.fail(failure, NotStarted, err)
 }
 
-// flattenLog joins the lines of a log into a single line if the configuration requires it (FlattenLog).
+// flattenLog joins the lines of a log into a single line if FlattenLog is set in the configuration.
 func (s *Service) flattenLog(log []byte) []byte {
 	if !s.cfg.FlattenLog {
 		return log
@@ -122,7 +122,7 @@ func (s *Service) flattenLog(log []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }
 
-// fitLog returns a successful function's log, without its middle if the response would otherwise be too large.
+// fitLog returns a function's log. It leaves out the middle if the response would otherwise be too large.
 func (s *Service) fitLog(output, log []byte) []byte {
 	const note = 64
 	left := s.cfg.MaxMessageBytes - framing - len(output)
@@ -135,10 +135,10 @@ func (s *Service) fitLog(output, log []byte) []byte {
 	return []byte(excerpt.Middle(string(log), left-note))
 }
 
-// Interrupted returns the error for an evaluation that was canceled because of cause, the error of its context.
-// Doing describes the evaluation at that moment, after the duration took. For a deadline, the text is worded as in
-// Porch, which users know. If our own time limit was exceeded, the error is a [*Failure], so that other services
-// see that the deadline was not theirs.
+// Interrupted returns the error for an evaluation whose context was canceled because of cause. Doing describes the
+// evaluation's state at that moment, after the duration took. For a deadline, the text is worded as in Porch, which
+// users know. If our own time limit was exceeded, the error is a [*Failure], so that other services see that the
+// deadline was not theirs.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

@@ -11,17 +11,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Limits of a failure's text, in bytes. The text is sent in a header: package rpcfault leaves out the middle of
-// texts longer than maxText. The log may use maxStderr bytes. The results may use the rest, minus prefix bytes and
-// the image's name, which callers prepend.
+// Limits of a failure's text, in bytes. Package rpcfault leaves out the middle of texts longer than maxText,
+// because texts are sent in a header. The log may use maxStderr bytes. The results may use the rest, minus prefix
+// bytes and the image's name, which callers prepend.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
 	prefix    = 64
 )
 
-// Wording returns the error text of a failure. There are two implementations, because two programs of Porch word
-// failures differently. Porch's users see only this text.
+// Wording returns the error text of a failure. Porch's users see only this text. There are two implementations,
+// because two programs of Porch word failures differently.
 type Wording func(*Failure) string
 
 // ExecWording returns the same error text for a failure as Porch's exec evaluator.
@@ -50,7 +50,7 @@ func WrapperWording(f *Failure) string {
 	}
 }
 
-// commonWording returns the error text for failures that ExecWording and WrapperWording describe in the same way.
+// commonWording returns the error text of failures for which ExecWording and WrapperWording use the same words.
 func commonWording(f *Failure) string {
 	switch f.Reason {
 	case OutputInvalid:
@@ -104,8 +104,8 @@ func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
 
-// formatResults returns the texts of the results. If they are longer than limit bytes, it returns the first results
-// that fit and the number of omitted results. It always includes the first result, shortened if necessary.
+// formatResults returns the texts of the results. If they exceed limit bytes, it returns the first results that fit
+// and the number of omitted results. It always includes the first result, shortened if necessary.
 func formatResults(all []resourcelist.Result, limit int) string {
 	if whole := resourcelist.FormatResults(all); len(whole) <= limit {
 		return whole
