@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Runtimes, as named in Config.DisableRuntimes. They run functions as local binaries, in sandboxes or in pods.
+// Names of the runtimes that execute functions: as local binaries, in sandboxes and in pods.
 const (
 	RuntimeExec    = "exec"
 	RuntimeSandbox = "sandbox"
@@ -26,7 +26,7 @@ const (
 // to Config.Secrets, so that functions cannot read the token.
 const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Config configures a gateway. The settings that all programs support, such as the log level, are not part of it.
+// Config configures a gateway. It does not contain settings that all programs share, such as the log level.
 type Config struct {
 	// Address is the address where callers connect, as `host:port`. `off` closes this port, so that the gateway
 	// serves only [callers with identities](#callers-with-identities), at FNR_TLS_ADDRESS.
@@ -107,7 +107,7 @@ const (
 	defaultPreforkTotal = 16
 )
 
-// ExecConfig configures the exec evaluator.
+// ExecConfig configures the exec evaluator, which runs functions as local binaries.
 type ExecConfig struct {
 	// Config is the [file that maps images to binaries](#the-exec-evaluators-file). Changes to the file apply at once.
 	Config string `default:"./config.yaml"`
@@ -170,11 +170,11 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// Enabled reports whether the gateway uses the given runtime: exec, sandbox or pod.
+// Enabled reports whether the gateway may use a runtime, such as [RuntimePod].
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// memoryBudget returns the maximum memory of requests and their outputs, in bytes. The default depends on the
-// memory limit of the container, whose control group is in the directory root.
+// memoryBudget returns the maximum memory of all requests with their outputs, in bytes. The default depends on the
+// container's memory limit. root is the directory of the container's control group.
 func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)

@@ -155,7 +155,7 @@ func newEvaluators(cfg Config, services Services, frame servermain.Frame) (e eva
 }
 
 // newChain returns the enabled evaluators in order of preference. Results of local binaries are not cached, because
-// the key of a result contains the image's digest, and a local binary has no digest.
+// a cache key requires the image's digest, and a local binary has no digest.
 func (e evaluators) newChain() (chain evaluation.Chain) {
 	if e.exec != nil {
 		chain = append(chain, e.exec)
@@ -169,8 +169,8 @@ func (e evaluators) newChain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tagSources returns the sources of tags for a version constraint such as ">=1.2". The images of local binaries
-// take precedence over the registries.
+// tagSources returns the sources of the tags from which version constraints such as ">=1.2" select. Images of local
+// binaries take precedence over registries.
 func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)

@@ -37,8 +37,8 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 }
 
-// maxConnectionAge is the age at which the gateway closes a caller's connection, give or take a tenth. The caller
-// then connects again, possibly to another replica, so that the load spreads over all replicas.
+// maxConnectionAge is the age at which the gateway closes a caller's connection, plus or minus up to 10 %. The
+// caller then connects again, possibly to another replica, so that the load spreads over all replicas.
 const maxConnectionAge = 5 * time.Minute
 
 // newEndpoints returns the gateway's enabled ports. The port without TLS serves all callers, and the port with TLS

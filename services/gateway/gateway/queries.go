@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxQueries limits concurrent queries of the gateway's state, in total and for each client address. Each answer
-	// occupies about a megabyte in a large cluster. A watch of pools counts until it ends.
+	// maxQueries and maxQueriesPerPeer limit concurrent queries of the gateway's state, in total and by client
+	// address. Each answer occupies about a megabyte in a large cluster. A watch of pools counts until it ends.
 	maxQueries        = 64
 	maxQueriesPerPeer = 16
 	// queryTimeout is the time within which a client must read the answer to a query. Watches of pools have no such
@@ -25,9 +25,9 @@ const (
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits concurrent requests for the gateway's status, evaluations and pools, and is safe for concurrent
-// use. These requests do not use the memory budget of evaluations, so that users can query the state while
-// evaluations wait for memory.
+// queries limits concurrent queries of the gateway's state, such as its status or its pools. Queries do not use the
+// memory budget of evaluations, so that users can query the state while evaluations wait for memory. It is safe for
+// concurrent use.
 type queries struct {
 	mu    sync.Mutex
 	count int
@@ -36,8 +36,8 @@ type queries struct {
 
 func newQueries() *queries { return &queries{peers: make(map[string]int)} }
 
-// changeCount counts the start of a client's query if n is 1, and its end if n is -1. It returns false, and counts
-// nothing, if a new query would exceed a limit.
+// changeCount adds n, which is 1 or -1, to the number of the client's running queries. It returns false without a
+// change if a limit would be exceeded.
 func (q *queries) changeCount(peer string, n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,7 +51,7 @@ func (q *queries) changeCount(peer string, n int) bool {
 	return true
 }
 
-// limitQueries passes requests to next, and rejects requests over the limits with the error "too many queries".
+// limitQueries calls next for each request within the limits, and rejects other requests as "too many queries".
 func (q *queries) limitQueries(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

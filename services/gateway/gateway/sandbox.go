@@ -24,8 +24,8 @@ type SandboxConfig struct {
 	// Launcher selects the program that starts sandboxes, such as bubblewrap. It is the value of the setting
 	// FNR_SANDBOX. If it is empty, functions do not run in sandboxes.
 	Launcher string
-	// Required is true if the program must not start when FNR_SANDBOX=auto finds no launcher that works. If Required
-	// is false, the program then runs without sandboxes.
+	// Required makes the program fail at its start if FNR_SANDBOX=auto finds no launcher that works. If it is false,
+	// the program then runs without sandboxes.
 	Required bool
 	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the number of processes of a sandbox.
 	// If this program runs as root, all bubblewrap sandboxes of a function share the limit MaxProcesses.
@@ -40,13 +40,13 @@ const SandboxLaunchers = sandbox.Names
 // AllLaunchers returns the names of all launchers of sandboxes, in the order in which FNR_SANDBOX=auto tries them.
 func AllLaunchers() []string { return sandbox.All() }
 
-// HasLauncher reports whether the configured launcher is a valid value of the setting FNR_SANDBOX.
+// HasLauncher reports whether Launcher is a valid value of the setting FNR_SANDBOX.
 func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 
-// Sandboxes starts functions in sandboxes of this machine. A gateway closes its Sandboxes when it stops.
+// Sandboxes starts functions in sandboxes on this machine. A gateway closes its Sandboxes when it stops.
 type Sandboxes = sandbox.Launcher
 
-// FindSandboxes returns a launcher that can start sandboxes, or nil if sandboxes are off. If no launcher works, it
+// FindSandboxes returns a program that can start sandboxes, or nil if sandboxes are off. If no program works, it
 // returns an error, or nil if FNR_SANDBOX is auto and sandboxes are not required.
 func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {

@@ -24,15 +24,15 @@ import (
 type Limits struct {
 	// Concurrent is the maximum number of concurrent evaluations, without the reserve. Values below 1 count as 1.
 	Concurrent int
-	// Reserve is the number of additional slots for functions without running evaluations. Callers without running
-	// evaluations get as many slots. Both can therefore start while long evaluations use all regular slots.
+	// Reserve is the number of additional slots for functions without running evaluations, so that they can start
+	// while long evaluations use all regular slots. Callers without running evaluations get the same number.
 	Reserve int
 	// Queue is the maximum number of requests that wait for a slot. If it is zero or less, a request without a free
 	// slot is rejected at once.
 	Queue int
 }
 
-// Claim names the function and the caller of an evaluation. Both should get a fair share of the slots.
+// Claim identifies the function and the caller of an evaluation, because each should get a fair share of the slots.
 type Claim struct {
 	// Function is the function to run.
 	Function string
@@ -55,9 +55,9 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire waits until an evaluation may start. Callers must call release after the evaluation, and may call it
-// again. If ctx ends first, the error has the class of ctx.Err (see package fault). If the queue is full, the error
-// has the class fault.Exhausted, and tells the client when to retry.
+// Acquire waits until an evaluation may start. Callers must call release after the evaluation. Further calls of
+// release have no effect. If ctx ends first, the error has the class of ctx.Err (see package fault). If the queue
+// is full, the error has the class fault.Exhausted, and tells the client when to retry.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, canceled(ctx)
@@ -69,9 +69,8 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	return sync.OnceFunc(func() { g.leaveSlot(slot) }), nil
 }
 
-// ForEvaluations returns limits for the given numbers of running and of queued evaluations. An additional eighth of
-// the slots is reserved for functions without running evaluations, and another eighth for callers without running
-// evaluations.
+// ForEvaluations returns limits for the given numbers of running and of queued evaluations. It reserves an
+// additional eighth of the slots for functions without running evaluations, and another eighth for such callers.
 func ForEvaluations(concurrent, queue int) Limits {
 	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
 }
@@ -90,7 +89,7 @@ func (g *Gate) Waiting() int {
 	return g.waiting.count.total
 }
 
-// enterQueue returns a slot. It waits in the queue until a slot is free, ctx ends or the request is rejected.
+// enterQueue waits in the queue until a slot is free. It returns an error if ctx ends or the request is rejected.
 func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error) {
 	slot, r, err := g.startOrQueue(claim)
 	if r == nil {
@@ -105,8 +104,8 @@ func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error)
 	}
 }
 
-// startOrQueue returns a slot if one is free, and otherwise a request in the queue. If the queue is full, the new
-// request displaces another request, or is rejected with an error.
+// startOrQueue returns a free slot, or otherwise a request in the queue. If the queue is full, the new request
+// displaces another request, or is rejected with an error.
 func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,8 +126,8 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 // retryAfter is the time after which clients should retry a request that was rejected because of a full queue.
 const retryAfter = time.Second
 
-// rejection returns the error for a request that is rejected because the queue is full. The format text must
-// contain %d twice, for the numbers of running evaluations and of queued requests.
+// rejection returns the error for a request that a full queue rejects. text is a format with %d twice, for the
+// numbers of running evaluations and of queued requests.
 func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
 	return fault.WithRetryAfter(err, retryAfter)
@@ -145,8 +144,8 @@ func (g *Gate) leaveSlot(slot *evaluation) {
 	}
 }
 
-// abandon removes a request from the queue because its caller no longer waits. If the request got a slot at the
-// same moment, abandon frees that slot.
+// abandon removes a request from the queue, because its caller no longer waits. If the request has just got a slot,
+// abandon frees the slot.
 func (g *Gate) abandon(r *request) {
 	g.mu.Lock()
 	waited := g.waiting.removeRequest(r)

@@ -49,8 +49,8 @@ func (q *queue) removeRequest(r *request) bool {
 }
 
 // popNext removes and returns the queued request that gets the next free slot, or nil if no request may start.
-// Every fourth slot is for the oldest request. If that slot is reserved for other requests, the order of arrival
-// decides until the oldest request gets a slot.
+// Every fourth slot is for the oldest request. If the oldest request may not use that slot, slots are assigned in
+// order of arrival until it starts.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
 	if next == nil {
@@ -73,8 +73,8 @@ func (q *queue) oldest() *request {
 	return oldest
 }
 
-// firstStartable returns the oldest queued request that may start now. If byShares is true, it prefers requests
-// whose function and caller run few evaluations, and compares the age only among equals.
+// firstStartable returns the oldest queued request that may start now. If byShares is true, it returns the request
+// whose function and caller run the fewest evaluations instead, and the oldest among equals.
 func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	var first *request
 	least := 0
@@ -90,9 +90,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes room in a full queue for a new request. It removes and returns the newest request of the function
-// and caller with the most queued requests. It returns nil if the function and caller of the new request would have
-// at least as many.
+// displace makes room for a new request in a full queue. It removes and returns the newest request of the function
+// and caller with the most queued requests. It returns nil if the new request's function and caller would have at
+// least as many.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

@@ -55,7 +55,7 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns a reserve with a free slot for the claim's function or caller. It is nil if there is none.
+// freeReserve returns a reserve from which an evaluation of the claim may get a slot, or nil.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():
@@ -72,8 +72,8 @@ func (s *slots) fits(claim Claim) bool {
 	return s.running.total < s.concurrent || s.freeReserve(claim) != nil
 }
 
-// takeSlot assigns a slot to an evaluation of the claim's function and caller. It prefers a regular slot to a
-// reserved slot, and returns nil if no slot is free.
+// takeSlot returns a new evaluation with a slot, or nil if no slot is free. It prefers a regular slot to a reserved
+// slot.
 func (s *slots) takeSlot(claim Claim) *evaluation {
 	e := &evaluation{claim: claim}
 	if s.running.total >= s.concurrent {
@@ -86,8 +86,8 @@ func (s *slots) takeSlot(claim Claim) *evaluation {
 	return e
 }
 
-// freeSlot frees the slot of an evaluation that has ended. A regular slot is given at once to an evaluation in a
-// reserved slot, so that reserved slots become free as soon as possible.
+// freeSlot frees the slot of an evaluation that has ended. An evaluation in a reserved slot gets a freed regular
+// slot, so that reserved slots become free as soon as possible.
 func (s *slots) freeSlot(e *evaluation) {
 	s.running.addCount(e.claim, -1)
 	if e.reserve == nil {
@@ -100,7 +100,7 @@ func (s *slots) freeSlot(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation in a slot of the fuller reserve. It returns nil if both reserves are empty.
+// inReserve returns an evaluation in a reserved slot, or nil. It prefers the reserve with more used slots.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

@@ -38,15 +38,15 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// MaxMessageBytes limits the size of each request. MemoryBudgetBytes limits the total size of all requests in
-	// memory, with the outputs of their functions.
+	// MaxMessageBytes limits each request. MemoryBudgetBytes limits all requests in memory together, with the outputs
+	// of their functions.
 	MaxMessageBytes, MemoryBudgetBytes int64
 	// MemoryBudgetSetting is the name of the setting for MemoryBudgetBytes. Errors name it, so that users can raise it.
 	MemoryBudgetSetting string
 	// LogFunctionOutput is true if stderr and results of failed functions are logged. They may include secrets.
 	LogFunctionOutput bool
-	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Evaluations
-	// beyond it are not logged: the next line contains their number.
+	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Further
+	// evaluations are not logged: the next line contains their number.
 	MaxLogRate float64
 	// MaxEvaluationTime limits an evaluation after its request was read, including all waits. Zero means no limit.
 	MaxEvaluationTime time.Duration
@@ -122,22 +122,22 @@ var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the ca
 // are hit, shared and miss.
 const CacheHeader = "Fn-Cache"
 
-// showCache sets the header [CacheHeader] to outcome. outcome is empty if the result cache was not used.
+// showCache sets the response header [CacheHeader], unless outcome is empty because the result cache was not used.
 func showCache(ctx context.Context, outcome string) {
 	if call, ok := connect.CallInfoForHandlerContext(ctx); ok && outcome != "" {
 		call.ResponseHeader().Set(CacheHeader, outcome)
 	}
 }
 
-// droppedError is the error of an evaluation whose function succeeded, but whose answer was dropped: the client has
-// left, or does not read its other answers.
+// droppedError means that the function succeeded but its answer was dropped. The client has left, or does not read
+// its other answers.
 type droppedError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// awaitAnswer waits for memory for an answer that is larger than its request. It returns a [*droppedError] if the
-// answer must be dropped, and err if the evaluation failed.
+// awaitAnswer waits until the memory budget has room for an answer that is larger than its request. It returns a
+// [*droppedError] if the answer must be dropped, and err if the evaluation failed.
 func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -173,8 +173,8 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// resolveAndClaim resolves the image's name, and waits for room in the function's share of the memory budget. It
-// waits twice, because callers may write a name in several ways. limit limits the total time.
+// resolveAndClaim resolves the image's name, and waits for memory in the function's share of the memory budget. It
+// waits before and after resolving, because callers may write a name in several ways. limit limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -194,7 +194,7 @@ func (h *Handler) resolveAndClaim(
 	return name, err
 }
 
-// claimMemory waits for room in a function's share of the memory budget. name identifies the function.
+// claimMemory waits until the function has room in its share of the memory budget. name identifies the function.
 func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
 	err := evalserve.Of(ctx).Claim(ctx, name)
@@ -207,7 +207,7 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 }
 
 // resolveImage returns the canonical name of the request's image, with the highest tag that satisfies a version
-// constraint. limit only explains errors: callers must set its deadline in ctx.
+// constraint. limit is only for error messages, so callers must set its deadline in ctx.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {

@@ -105,7 +105,7 @@ func (m *metrics) countEvaluation(ctx context.Context, s sample) (image string) 
 	return image
 }
 
-// countRejection counts a request that was rejected before its function ran, by the class of its error.
+// countRejection counts a request that was rejected before its function ran. The label is the class of its error.
 func (m *metrics) countRejection(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// addToHistory adds an evaluation to the history for the status page. label is the image's label in metrics. It is
+// addToHistory adds an evaluation to the history for the status page. label is the image's label in metrics, or
 // empty if the request was rejected.
 func (h *Handler) addToHistory(label string, e *gatewayv1.Evaluation) {
 	if h.history != nil {
@@ -94,8 +94,8 @@ func describeFailure(f *function.Failure) string {
 }
 
 // partyOf returns the party that caused a failure, for alerts: "function", "caller" or "system". It is empty if err
-// is nil. If an image without a label of its own in metrics cannot be pulled, it has probably never run. partyOf
-// then assumes that the caller invented its name.
+// is nil. If an image that has no metric label of its own cannot be pulled, it has probably never run. partyOf then
+// assumes that the caller invented its name.
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxRecent is the maximum number of stored evaluations. The last maxFailed failed evaluations are stored
-	// separately too, so that many successes do not replace them.
+	// maxRecent is the maximum number of stored evaluations. Failures are also stored separately, so that many
+	// successes do not replace the last maxFailed failures.
 	maxRecent = 512
 	maxFailed = 128
 )
@@ -37,8 +37,8 @@ func New() *History {
 // OK is the code of a successful evaluation. The code of a failed evaluation is the class of its error.
 const OK = "ok"
 
-// Add stores a finished evaluation, and shortens its texts. label is the image's label in metrics. It is empty for
-// a rejected request, because the request belongs to no function. Callers must not change e afterwards.
+// Add stores a finished evaluation, and shortens its texts. label is the image's label in metrics, or empty if the
+// request was rejected. Callers must not change e afterwards.
 func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 	shortenTexts(e)
 	h.mu.Lock()

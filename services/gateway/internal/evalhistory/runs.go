@@ -15,7 +15,7 @@ import (
 const (
 	// window is the period for which the status page shows rates and durations of functions.
 	window = time.Minute
-	// maxRuns is the maximum number of stored evaluations of each function, for its rate and its durations.
+	// maxRuns is the maximum number of stored evaluations of each function. They determine its rate and durations.
 	maxRuns = 256
 )
 
@@ -46,7 +46,7 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// The rate usually covers a minute. It covers less time if the last maxRuns evaluations ended within a minute.
+	// The rate covers a minute, or less time if more than the stored maxRuns evaluations ended within a minute.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxNameBytes, maxReasonBytes and maxPhaseBytes limit names, reasons of failures and reasons of waits in a stored
-	// evaluation. A shortened text also contains a note about the omitted part.
+	// maxNameBytes, maxReasonBytes and maxPhaseBytes limit the texts of a stored evaluation. A shortened text also
+	// contains a note about the omitted part.
 	maxNameBytes   = 256
 	maxReasonBytes = 1 << 10
 	maxPhaseBytes  = 200
 )
 
-// shortenTexts shortens the texts of an evaluation to their limits. Callers choose some of these texts, so long
-// texts could otherwise use much memory.
+// shortenTexts shortens the texts of an evaluation, because callers choose some of them, and long texts would use
+// much memory.
 func shortenTexts(e *gatewayv1.Evaluation) {
 	for _, name := range []*string{&e.TraceId, &e.Image, &e.Resolved, &e.Evaluator, &e.Code, &e.Severity, &e.Pod} {
 		*name = validText(*name, maxNameBytes)

@@ -20,8 +20,8 @@ import (
 // Seconds are the histogram buckets for durations, in seconds.
 var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
 
-// Active counts the running evaluations in each phase, measures the durations of phases, and stores the reasons of
-// current waits.
+// Active counts the running evaluations in each phase, measures the phases, and stores the reasons of current
+// waits.
 type Active struct {
 	phases  map[string]*running // by name
 	seconds metric.Float64Histogram
@@ -60,7 +60,7 @@ func NewActive(provider metric.MeterProvider) *Active {
 	return a
 }
 
-// Begin starts to record an evaluation of the image. The evaluation is not counted before its first phase.
+// Begin starts to record an evaluation. The evaluation is not counted before its first phase.
 func (a *Active) Begin(image string) *Evaluation {
 	return &Evaluation{active: a, image: image, began: time.Now(), steps: make([]Step, 0, 4)}
 }
@@ -76,7 +76,7 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// changePhase counts an evaluation in a new phase instead of e.phase. Only phases in phase.Names are counted.
+// changePhase counts an evaluation in its next phase instead of e.phase. Only phases in phase.Names are counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return

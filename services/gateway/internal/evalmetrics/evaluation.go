@@ -23,7 +23,7 @@ type Evaluation struct {
 // Step is a phase of an evaluation, such as "queue", with its start time and its duration.
 type Step struct {
 	Phase string
-	// Attempt is the number of the attempt, starting with 1. It is 0 for steps before the first attempt.
+	// Attempt is the number of the attempt to run the function, starting with 1. It is 0 before the first attempt.
 	Attempt int
 	// Offset is the time from the start of the evaluation to the start of the step. Took is the step's duration.
 	Offset, Took time.Duration
@@ -35,7 +35,7 @@ type Step struct {
 // another pod passes through the same phases again.
 const maxSteps = 32
 
-// Leased is the pod or the sandbox of an evaluation. It is empty for a local binary.
+// Leased is the pod or the sandbox in which an evaluation ran. It is empty for a local binary.
 type Leased struct {
 	Pod, Namespace string
 	// Image is the image as reference@digest.
@@ -60,8 +60,8 @@ func (e *Evaluation) Enter(phase string) {
 	}
 }
 
-// currentStep returns the recorded step of the current phase. It returns nil if the evaluation is in no phase, or
-// if the phase was not recorded because of maxSteps.
+// currentStep returns the step of the current phase. It returns nil if the evaluation is in no phase, or has more
+// than maxSteps steps.
 func (e *Evaluation) currentStep() *Step {
 	if len(e.steps) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (e *Evaluation) currentStep() *Step {
 	return nil
 }
 
-// Names records the canonical image name. The list of waiting evaluations shows it from the next phase on.
+// Names records the image's canonical name. The list of waiting evaluations shows the name from the next phase on.
 func (e *Evaluation) Names(image string) {
 	if e != nil {
 		e.image = image
@@ -101,7 +101,7 @@ func (e *Evaluation) WaitsNow(reason string) {
 // End ends the evaluation.
 func (e *Evaluation) End() { e.Enter("") }
 
-// Took records d in the metric of the given phase's durations. Names that are not in phase.Names are ignored.
+// Took records the duration of a phase in metrics. It ignores names that are not in phase.Names.
 func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
 	if e == nil || e.active == nil {
 		return
@@ -111,8 +111,8 @@ func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
 	}
 }
 
-// Resolving adds d to the time that was spent on resolving the image. The time consists of several parts, because
-// the gateway resolves the name, and the pod-manager resolves the digest for each lease.
+// Resolving adds d to the time for resolving the image. It is called several times, because the gateway resolves
+// the name, and the pod-manager resolves the digest for each lease.
 func (e *Evaluation) Resolving(d time.Duration) {
 	if e != nil {
 		e.resolving += d
@@ -126,7 +126,7 @@ func (e *Evaluation) Attempt() {
 	}
 }
 
-// On records the pod or the sandbox of the current attempt. ColdStart stays true if an earlier attempt set it.
+// On records the pod or the sandbox of an attempt. ColdStart stays true if it was true in an earlier attempt.
 func (e *Evaluation) On(leased Leased) {
 	if e != nil {
 		leased.ColdStart = leased.ColdStart || e.leased.ColdStart
@@ -140,7 +140,7 @@ func (e *Evaluation) Began() time.Time { return e.began }
 // Steps returns the phases of the evaluation so far, in order.
 func (e *Evaluation) Steps() []Step { return e.steps }
 
-// Resolved returns the time that was spent on resolving the image so far.
+// Resolved returns the time for resolving the image so far.
 func (e *Evaluation) Resolved() time.Duration { return e.resolving }
 
 // Leased returns the pod or the sandbox of the last attempt. It is empty before the first attempt.

@@ -17,9 +17,9 @@ type wait struct {
 
 // Waiting summarizes the evaluations of a function that wait in the same phase, for the status page.
 type Waiting struct {
-	// Image is the canonical name of the function's image. It is the requested name until the name is resolved.
+	// Image is the canonical name of the function's image. Before the name is resolved, it is the requested name.
 	Image, Phase string
-	// Reason is the reason of the longest wait, whose duration is Longest. It is empty if the reason is unknown.
+	// Reason is the reason of the longest wait. It is empty if the reason is unknown.
 	Reason  string
 	Longest time.Duration
 	// Count is the number of evaluations that wait.
@@ -29,8 +29,8 @@ type Waiting struct {
 // runPhase is the name of the phase in which the function runs. An evaluation in this phase does not wait.
 const runPhase = "run"
 
-// recordWait records the reason of an evaluation's wait. If the function runs, or if phase is empty because the
-// evaluation has ended, recordWait removes the evaluation from the waiting evaluations.
+// recordWait records the reason of an evaluation's wait. It deletes the record if the function runs, or if phase is
+// empty because the evaluation has ended.
 func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return
@@ -48,7 +48,7 @@ func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	a.waiting[e] = wait{e.image, phase, reason, since}
 }
 
-// Waiting returns up to most summaries of waiting evaluations, starting with the longest wait. Each summarizes the
+// Waiting returns up to most summaries of waiting evaluations, starting with the longest wait. Each covers the
 // evaluations of a function in the same phase.
 func (a *Active) Waiting(most int) []Waiting {
 	type group struct{ image, phase string }

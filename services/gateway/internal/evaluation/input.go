@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// InputError is the error for an invalid resource list. Its text may contain parts of the list, so only the caller
-// gets it: the history, which all callers can read, shows another text.
+// InputError is the error for an invalid resource list. Only the caller gets its text, which may contain parts of
+// the list. All callers can read the history, so the history shows another text.
 type InputError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// withConfigs returns a table of the configuration file t and the FunctionConfig objects, which take precedence. It
-// omits FunctionConfigs whose binary cannot be executed, and returns their problems. Relative paths of binaries are
+// withConfigs returns a copy of t in which FunctionConfig objects override the configuration file. It omits
+// FunctionConfigs whose binary cannot be executed, and returns their problems. Relative paths of binaries are
 // relative to dir. prefork is the default number of processes to start in advance for a binary.
 func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
@@ -47,8 +47,8 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 }
 
 // mapImage maps an image of a FunctionConfig object to a binary, and overrides the configuration file. The image's
-// tag may be a version constraint. Images with exact tags are added to exact, so that no version constraint of
-// another FunctionConfig overrides them.
+// tag may be a version constraint. An exact tag is added to exact, because the version constraint of another
+// FunctionConfig must not override it.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}

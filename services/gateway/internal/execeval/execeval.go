@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// environment contains the variables of all functions. The function service adds Go's settings, such as GOMAXPROCS.
+// environment contains the environment variables of all functions, except for Go's settings, such as GOMAXPROCS.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Config configures an Evaluator.
@@ -55,7 +55,7 @@ type Evaluator struct {
 	mu      sync.Mutex
 	file    *table            // configuration file alone
 	configs []binaries.Binary // binaries of FunctionConfigs
-	// problems contains the problem of each unusable FunctionConfig. A problem is logged only when it changes.
+	// problems contains the problem of each unusable FunctionConfig, so that a problem is logged only when it changes.
 	problems binaries.Problems
 }
 
@@ -66,7 +66,7 @@ func New(cfg Config) (*Evaluator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the exec evaluator's configuration: %w: give the file, or disable the exec runtime", err)
 	}
-	// Functions run in another working directory than this program, so the paths of binaries must be absolute.
+	// Make the paths of binaries absolute, because functions run in another working directory than this program.
 	if cfg.Functions, err = filepath.Abs(cfg.Functions); err != nil {
 		return nil, fmt.Errorf("find the directory of functions: %w", err)
 	}
@@ -137,7 +137,7 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	return table, nil
 }
 
-// applyFile puts a new version of the configuration file into effect. It logs warnings, such as for unknown fields.
+// applyFile applies a new version of the configuration file. It logs warnings, such as for unknown fields.
 func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
@@ -158,8 +158,8 @@ func (e *Evaluator) applyFile(table *table) {
 	}
 }
 
-// Use replaces the FunctionConfig objects, and returns the problem of each unusable FunctionConfig. For the images
-// of an unusable FunctionConfig, the configuration file still applies.
+// Use replaces the FunctionConfig objects, and returns the problem of each unusable FunctionConfig. For its images,
+// the configuration file still applies.
 func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.mu.Lock()
 	e.configs = configs
@@ -169,8 +169,8 @@ func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	return problems
 }
 
-// combine merges the configuration file and the FunctionConfigs into the table that evaluations use. It logs each
-// new problem of a FunctionConfig. Callers must hold e.mu.
+// combine merges the configuration file and the FunctionConfigs into the table for evaluations. It logs each new
+// problem of a FunctionConfig. Callers must hold e.mu.
 func (e *Evaluator) combine() binaries.Problems {
 	table, problems := e.file.withConfigs(e.configs, e.cfg.Functions, e.cfg.Service.Prefork)
 	for _, config := range slices.Sorted(maps.Keys(problems)) {

@@ -21,17 +21,16 @@ import (
 type table struct {
 	// binaries maps the key of an image (see [imagename.Name.Key]) to the path of its binary.
 	binaries map[string]string
-	// ranges maps a repository to the version constraints that FunctionConfigs contain for its tags. An exact tag in
-	// the map binaries takes precedence.
+	// ranges maps a repository to the version constraints for its tags in FunctionConfigs. Exact tags take precedence.
 	ranges map[string][]tagRange
-	// prefork maps a binary to the number of its processes that are started in advance.
+	// prefork maps a binary to the number of its processes to start in advance.
 	prefork map[string]int
-	// maxTime maps a binary to its own time limit. It does not contain binaries without a time limit of their own.
+	// maxTime maps a binary to its own time limit. It omits binaries without their own limit.
 	maxTime map[string]time.Duration
 	// tags maps a repository to its tags that are mapped to a binary. Version constraints are not tags.
 	tags map[string][]string
-	// repeated are images that occur in several entries of the configuration file. unknown are the names of its
-	// unknown fields. Both are logged as warnings.
+	// repeated are images that occur in several entries of the configuration file. unknown are the file's unknown
+	// fields. Both are logged as warnings.
 	repeated, unknown []string
 }
 
@@ -107,7 +106,7 @@ func (t *table) mappedPrefork(prefork int) map[string]int {
 }
 
 // setPrefork sets the number of processes to start in advance for a binary. It does nothing if processes is nil, or
-// if an earlier entry of the configuration file has set the number.
+// if an earlier entry of the configuration file has set it.
 func (t *table) setPrefork(binary string, processes *int) error {
 	if processes == nil {
 		return nil
@@ -145,7 +144,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// addImage maps an image to a binary. An image that is already mapped is only added to t.repeated, for a warning.
+// addImage maps an image to a binary. It adds an image that is already mapped only to t.repeated, for a warning.
 func (t *table) addImage(name imagename.Name, binary string) {
 	key := name.Key()
 	if _, ok := t.binaries[key]; ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Lists configures a Policy. Each item of the allow list and the deny list is a pattern of repositories, such as
-// "ghcr.io/org/**", or name=pattern. Errors contain the name, so that users find the rule that rejects their image.
+// Lists configures a Policy. An item is a pattern of repositories, such as "ghcr.io/org/**", or name=pattern.
+// Errors contain the name, so that users find the rule that rejects their image.
 type Lists struct {
 	// Allow contains patterns of repositories that callers may use. If the list is empty, callers may use all
 	// repositories that the deny list does not contain.
@@ -68,8 +68,8 @@ func parseRules(items []string) ([]rule, error) {
 	return rules, nil
 }
 
-// Check returns nil if callers may use the image. Otherwise it returns an error of class fault.Denied with the name of
-// the rule that rejects the image.
+// Check returns nil if callers may use the image. Otherwise it returns an error of class fault.Denied that names
+// the rejecting rule.
 func (p *Policy) Check(image imagename.Name) error {
 	if err := p.CheckRepository(image.Repository); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (p *Policy) Check(image imagename.Name) error {
 	return nil
 }
 
-// CheckRepository returns an error if the deny list contains the repository, or if the allow list does not contain
-// it. The rule that requires digests does not apply, because the name of a repository contains no digest.
+// CheckRepository returns an error if the deny list contains the repository, or the allow list does not. It ignores
+// the rule that requires digests, because the name of a repository contains no digest.
 func (p *Policy) CheckRepository(repository string) error {
 	for _, rule := range p.deny {
 		if rule.matches(repository) {

@@ -61,8 +61,8 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	return r.selectHighestTag(ctx, image, name, wanted)
 }
 
-// selectHighestTag returns name with the highest tag that satisfies the constraint wanted. It searches the sources
-// of tags in order until a source has such a tag. It returns a source's error only if no source has such a tag.
+// selectHighestTag returns name with the highest tag that satisfies a version constraint. It searches the sources
+// of tags in order, until one has such a tag. It returns a source's error only if no source has such a tag.
 func (r Resolver) selectHighestTag(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {
@@ -95,7 +95,7 @@ func (r Resolver) selectHighestTag(
 	}
 }
 
-// maxListed is the maximum number of existing tags in the error for a constraint that no tag satisfies.
+// maxListed is the maximum number of existing tags in the error for an unsatisfied version constraint.
 const maxListed = 10
 
 func listTags(tags []string) string {

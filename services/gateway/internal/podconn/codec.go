@@ -25,8 +25,8 @@ const listField = protowire.Number(1)
 // are two varints of up to 10 bytes each, for the field number and the list's length.
 const maxListPrefix = 2 * 10
 
-// codec encodes requests to pods and decodes responses in gRPC's usual format, without copying resource lists. gRPC
-// sends a request's list from its original memory, and reads a response's list into the memory of its receiver.
+// codec encodes and decodes messages in gRPC's usual format, but does not copy resource lists. A request's list is
+// sent from its own memory, and a response's list is read directly into the response.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -65,13 +65,13 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// If rest contains the field resource_list again, that value replaces the list, as in all protobuf decoders.
+	// Merge rest into the response, so that a repeated field resource_list replaces the list, as in other decoders.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
 }
 
-// readList reads a message of size bytes, and separates the resource list from the rest. The list must be the first
+// readList reads a message of size bytes, and returns the resource list and the rest. The list must be the first
 // field, as in messages that Go and C++ encode. Otherwise rest is the whole message.
 func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	prefix, err := r.Peek(min(size, maxListPrefix))
@@ -94,7 +94,7 @@ func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 }
 
 // listPrefix decodes the n bytes before the resource list at the beginning of a message, and returns the list's
-// length. n is 0 if the message begins with another field, or if the length exceeds every valid message.
+// length. n is 0 if the message begins with another field, or if the length is impossible.
 func listPrefix(message []byte) (length, n int) {
 	number, wire, tagged := protowire.ConsumeTag(message)
 	if tagged < 0 || number != listField || wire != protowire.BytesType {

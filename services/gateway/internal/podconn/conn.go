@@ -26,11 +26,11 @@ type Conn struct {
 	pod    Pod
 	client *grpc.ClientConn
 	frames frameBudget
-	// dialError is the error of the last attempt to connect, including the TLS handshake. It is stored because gRPC
-	// does not return it, and is nil after a successful attempt.
+	// dialError is the error of the last attempt to connect, with the TLS handshake. We store it because gRPC does not
+	// return it. It is nil after a successful attempt.
 	dialError atomic.Pointer[error]
 
-	// Callers must hold pool.mu to use the following fields. The pool no longer contains a dropped connection.
+	// pool.mu guards the following fields. A dropped connection is no longer in the pool.
 	users   int
 	used    time.Time
 	dropped bool
@@ -95,8 +95,8 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a TCP connection. It starts further attempts while there is no answer, because a node drops packets to
-// a new Service until it has the Service's rules. If the connection is refused, it returns an error: gRPC retries.
+// The scheme passthrough looks up the name again at each attempt, because the DNS name of a new Service may not
+// exist at the first attempt.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.dialOnce, address)
 	if err == nil && c.pod.ID == "" { // a pod with an identity can still fail the TLS handshake

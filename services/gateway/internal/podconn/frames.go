@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// smallFrameBytes is the size below which an HTTP/2 DATA frame counts as small. The number of small frames is
-	// limited because gRPC allocates about 100 bytes for each frame of a message, even for a frame of one byte.
+	// smallFrameBytes is the size below which an HTTP/2 DATA frame is small. Small frames are limited, because gRPC
+	// allocates about 100 bytes for each frame of a message, even for a frame of one byte.
 	smallFrameBytes = 256
-	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call adds
-	// smallFramesPerCall to it.
+	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call raises the
+	// number.
 	maxSmallFrames = 1024
-	// smallFramesPerCall is the number of small frames that each call permits a pod to send. The server in a function
-	// pod sends at most two small frames per answer.
+	// smallFramesPerCall is the number of small frames that a pod may send for each call. The server in a function pod
+	// sends at most two for an answer.
 	smallFramesPerCall = 16
 )
 
@@ -33,8 +33,8 @@ const (
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
-// frameBudget is the number of small frames that a pod may still send before its connection is closed. Only a call
-// of the gateway increases the budget, because a pod can send as many frames as it wants.
+// frameBudget is the number of small frames that a pod may send before its connection is closed. Only calls of the
+// gateway increase the budget, because a malicious pod can send any number of frames.
 type frameBudget struct{ atomic.Int64 }
 
 // addCall permits the pod to send the small frames of a further answer. It does nothing if the pod may still send
@@ -53,8 +53,8 @@ type frameLimitedCredentials struct {
 	budget *frameBudget
 }
 
-// ClientHandshake implements credentials.TransportCredentials. It wraps the connection in one that limits the
-// number of small frames.
+// ClientHandshake implements credentials.TransportCredentials. The returned connection limits the number of small
+// frames.
 func (f frameLimitedCredentials) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {

@@ -11,15 +11,15 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Sizes of HTTP/2 flow-control windows, in bytes. Each window is larger than a message, so that the transfer of a
-// resource list of several megabytes does not pause for acknowledgements.
+// Sizes of HTTP/2 flow-control windows, in bytes. They are larger than messages, so that the transfer of a resource
+// list of several megabytes does not pause for acknowledgements.
 const (
 	streamWindow = 8 << 20
 	connWindow   = 16 << 20
 )
 
 // maxHeaders limits the headers and trailers of an answer, in bytes. The trailers contain the error of a failed
-// call. They need up to 60 KiB, because the encoding of an error message may need three bytes for a byte.
+// call. They need up to 60 KiB, because gRPC may encode a byte of the error message as three bytes.
 const maxHeaders = 128 << 10
 
 func dialOptions(cfg Config) []grpc.DialOption {

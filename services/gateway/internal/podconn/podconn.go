@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// Idle is the time after which an unused connection is closed.
 	Idle time.Duration
-	// Max is the maximum number of unused connections. The number of used connections is not limited here: it equals
+	// Max is the maximum number of unused connections. The pool does not limit used connections, whose number equals
 	// the number of pods with evaluations.
 	Max int
 	// MaxMessageBytes limits the answers of pods, in bytes.
@@ -60,8 +60,8 @@ func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 
-// Get returns the connection to a pod at once. [Conn.Connect] or the first call establishes the connection. Callers
-// must call [Conn.Release] after use.
+// Get returns the connection to a pod at once, before it is established. [Conn.Connect] or the first call
+// establishes it. Callers must call [Conn.Release] after use.
 func (p *Pool) Get(pod Pod) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,8 +77,8 @@ func (p *Pool) Get(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// releaseConn ends a caller's use of c. If broken is true, the pool removes c, so that the next evaluation opens a
-// new connection. It closes c after its last user has released it.
+// releaseConn ends a caller's use of a connection. If broken is true, it removes the connection from the pool, so
+// that the next evaluation opens a new one. The last user's release closes the removed connection.
 func (p *Pool) releaseConn(c *Conn, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,8 +103,8 @@ func (p *Pool) removeConn(c *Conn) {
 	}
 }
 
-// leastRecentlyUsed returns the unused connection that was used least recently, so that the pool closes it. It
-// returns nil unless more than Config.Max connections are unused.
+// leastRecentlyUsed returns the unused connection that was used least recently. It returns nil if at most
+// Config.Max connections are unused.
 func (p *Pool) leastRecentlyUsed() *Conn {
 	if len(p.conns) <= p.cfg.Max {
 		return nil

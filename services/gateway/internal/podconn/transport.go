@@ -24,9 +24,8 @@ func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCre
 	return handshakes{credentials.NewTLS(secure), c}, nil
 }
 
-// handshakes stores the error of a failed TLS handshake, so that callers learn the reason: the pod has another
-// identity, or rejects this program's certificate. gRPC itself retries until the caller's deadline and does not
-// return the error.
+// handshakes stores the error of a failed TLS handshake, such as a rejected certificate, so that callers learn the
+// reason. gRPC itself retries until the caller's deadline and does not return the error.
 type handshakes struct {
 	credentials.TransportCredentials
 	conn *Conn

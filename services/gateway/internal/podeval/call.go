@@ -20,9 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare divides the connect timeout of pods that have been used before. If such a pod does not accept
-// connections within this share, it is probably gone. A pod that failed in an earlier attempt gets the whole
-// timeout, because the pod-manager has since checked that it works.
+// warmShare is the divisor of the connect timeout for a pod that has been used before. If such a pod accepts no
+// connection in this time, it is probably gone. A pod that failed in an earlier attempt gets the whole timeout,
+// because the pod-manager has since checked that it works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(
@@ -61,7 +61,7 @@ func (e *Evaluator) callPod(
 
 // parseResults checks the resource list in a pod's answer, and returns its results. The server in the pod has
 // already checked the list, but another program in the pod could answer in its place. An invalid list must not get
-// into a package.
+// into the caller's package.
 func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
@@ -75,7 +75,7 @@ func parseResults(ctx context.Context, image string, list []byte) ([]resourcelis
 	}
 }
 
-// callOn sends the request msg to a pod, and first connects conn if necessary. again is true if an earlier attempt
+// callOn sends the request msg to a pod. It first connects conn if necessary. again is true if an earlier attempt
 // of the evaluation used the same pod.
 func (e *Evaluator) callOn(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request,
@@ -137,15 +137,15 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duratio
 	return conn.Connect(limited)
 }
 
-// nameUnknown reports whether err is the error of a DNS lookup. The DNS name of a new pod may not exist yet, so
-// that a retry may succeed.
+// nameUnknown reports whether err is the error of a DNS lookup. A retry may succeed, because the DNS name of a new
+// pod may not exist yet.
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok
 }
 
-// lookupFailed reports whether the name servers did not answer, so that the pod may still exist. If they answer
-// that the name does not exist, lookupFailed returns false, because the pod's Service was deleted.
+// lookupFailed reports whether the name servers did not answer, so that the pod may still exist. It returns false
+// if they answered that the name does not exist, because the pod's Service was then deleted.
 func lookupFailed(err error) bool {
 	lookup, ok := errors.AsType[*net.DNSError](err)
 	return ok && !lookup.IsNotFound

@@ -42,7 +42,7 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 }
 
 // repoDigest returns a leased pod's image as reference@digest. It uses strings.Join to allocate the text on the
-// heap, because attribute.StringSlice copies the text by reflection, unseen by the compiler.
+// heap, because attribute.StringSlice copies the text by reflection, which escape analysis does not see.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

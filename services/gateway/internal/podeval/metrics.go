@@ -37,8 +37,8 @@ func newMetrics(provider metric.MeterProvider) *metrics {
 }
 
 // countLease records the durations of a granted lease's phases, such as queue or pull. The time without a reachable
-// pod-manager counts as time in the queue. The phases connect and resolve continue in the gateway, so countConnect
-// and the request handler record them.
+// pod-manager counts as queue. The phases connect and resolve are recorded later, because they continue in the
+// gateway.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -82,9 +82,9 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a rejected lease counts as a failed cold start. Either the pod was starting, or
-// err means that no pod can start. If the pod-manager has cached that an image does not exist, it rejects the lease
-// before the first phase.
+// coldStartFailed reports whether a rejected lease counts as a failed cold start. It returns true if the pod was
+// starting, or if err means that no pod can start. The pod-manager may know that before the first phase, because it
+// caches missing images.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }
@@ -93,7 +93,7 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the time of connecting to a pod. It adds the pod-manager's part to the gateway's part took.
+// countConnect records the time of connecting to a pod: the time took in the gateway, and the pod-manager's part.
 func countConnect(ctx context.Context, req evaluation.Request, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

@@ -6,7 +6,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// finished contains the trace event that is recorded when a phase of a lease ends.
+// finished contains the trace event for the end of each phase of a lease.
 var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_RESOLVING:  "resolved",
 	podmanagerv1.Phase_PHASE_CREATING:   "created",
@@ -36,5 +36,5 @@ func eventsBetween(from, to podmanagerv1.Phase) []string {
 	return names
 }
 
-// isStarting reports whether a lease in phase p waits for the start of a pod. Phases are numbered in their order.
+// isStarting reports whether a lease waits for the start of its pod. Phases are numbered in their order.
 func isStarting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

@@ -115,8 +115,8 @@ func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit
 	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
-// leaseOutcome converts the error of an attempt into the outcome of its lease, for the pod-manager. The outcome
-// distinguishes a failed pod, a caller that left, and everything else. reason explains the outcome.
+// leaseOutcome converts the error of an attempt into the outcome that is reported to the pod-manager. The outcome
+// distinguishes a failed pod, a caller that left, and everything else.
 func leaseOutcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
 		if broken.notCalled && lookupFailed(broken.cause) {

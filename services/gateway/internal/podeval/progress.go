@@ -28,7 +28,7 @@ type progress struct {
 	last     *lease.Waiting // nil before the first report
 	phase    trace.Span     // child span of the phase in last, or nil
 	since    time.Time      // time when the phase in last began
-	// unanswered is the time before the pod-manager first reported a phase. It is therefore not part of spent.
+	// unanswered is the time from the request for a lease to the pod-manager's first report of a phase.
 	unanswered time.Duration
 	spent      map[podmanagerv1.Phase]time.Duration
 }
@@ -41,10 +41,10 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics
 	}
 }
 
-// queue is the phase of a lease before the pod-manager has reported any phase of the lease.
+// queue is the name of the phase before the pod-manager has reported any phase of the lease.
 const queue = "queue"
 
-// recordWaiting records a report of the pod-manager about the phase of the lease and the reason of the wait.
+// recordWaiting records the phase of the lease and the reason of the wait, as reported by the pod-manager.
 func (p *progress) recordWaiting(w *lease.Waiting) {
 	if p.span.IsRecording() {
 		for _, name := range eventsBetween(p.last.GetPhase(), w.GetPhase()) {
@@ -69,7 +69,7 @@ func (p *progress) enterPhase(w *lease.Waiting) {
 	}
 }
 
-// leavePhase records the duration of the lease's current phase, because the lease enters another phase or ends.
+// leavePhase records the duration of the current phase when the lease enters another phase or ends.
 func (p *progress) leavePhase() {
 	now := time.Now()
 	if p.last == nil {
@@ -92,7 +92,7 @@ func (p *progress) endWithError(err error) {
 	p.leavePhase()
 }
 
-// timeUnreached returns the total time in which the gateway could reach no pod-manager. Callers must call it after
+// timeUnreached returns the total time in which the gateway could reach no pod-manager. It is complete only after
 // the lease was granted or has failed.
 func (p *progress) timeUnreached() time.Duration {
 	return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED]

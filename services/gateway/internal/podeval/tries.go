@@ -19,7 +19,7 @@ import (
 // leases such a pod again only after a successful health check.
 var samePod = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
 
-// tries contains the attempts of an evaluation that failed because of their pod.
+// tries records the attempts of an evaluation that failed because of their pods.
 type tries struct {
 	began    time.Time
 	attempts int32
@@ -32,9 +32,9 @@ type tries struct {
 // triedPod reports whether an earlier attempt of the evaluation failed on the pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records an attempt that failed because of its pod. again is true if that pod failed before. The attempt
-// counts toward MaxRetries. If the evaluation has a deadline, at which retries end, an attempt that did not send
-// the request to the pod does not count if:
+// addAttempt records an attempt that failed because of its pod. It returns true if that pod failed before. The
+// attempt counts toward MaxRetries if the request was sent to the pod, or if no deadline ends the retries. Other
+// attempts do not count if:
 //
 //   - the connection timed out, which indicates a busy pod or node;
 //   - the DNS lookup failed, so that another pod would not help;
@@ -53,7 +53,7 @@ func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *
 	return again
 }
 
-// endsInTime reports whether an evaluation has a deadline or a time limit, so that retries end at that time.
+// endsInTime reports whether a deadline or a time limit ends the retries of an evaluation.
 func endsInTime(ctx context.Context, req evaluation.Request) bool {
 	_, ok := ctx.Deadline()
 	return ok || req.Limit.For > 0
@@ -78,8 +78,8 @@ func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken 
 	return interruptedError(ctx, req.Given, time.Since(t.began), doing)
 }
 
-// describePods describes the failed attempts and their pods, for the end of an error message. The text is empty
-// after a single attempt.
+// describePods describes the failed attempts and their pods, for the end of an error message. It returns an empty
+// text after a single attempt.
 func (t *tries) describePods() string {
 	switch pods := len(t.pods); {
 	case t.attempts == 1:

@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// brokenPodError is the error for a failed pod: it does not answer, or its answer is not from the server that
-// belongs in a function pod. The evaluation may succeed on another pod.
+// brokenPodError means that a pod failed, so that the evaluation may succeed on another pod. The failed pod does
+// not answer, or another program answers in place of its server.
 type brokenPodError struct {
 	pod   string
 	cause error
@@ -78,11 +78,11 @@ func statusMessage(st *status.Status) string {
 func breaksPod(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:
-		// The wrapper server never answers these codes. The caller must not get them, because it would conclude that
-		// another runtime serves the image, or that it canceled the request itself.
+		// The server in a function pod never sends these codes. The caller must not get them, because it would conclude
+		// that another runtime serves the image, or that it canceled the request itself.
 		return true
 	case codes.Unavailable, codes.Unknown, codes.DeadlineExceeded:
-		// From a proxy or from gRPC itself, these codes mean that the pod has failed.
+		// Unless the pod's own server sent these codes, they are from a proxy or from gRPC, and mean that the pod failed.
 		return !byWrapper
 	default:
 		return false

@@ -21,8 +21,8 @@ func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// notLeased returns the error for a caller whose evaluation got no pod. took is the time since the request for a
-// lease. last is the last wait that a pod-manager reported, or nil.
+// notLeased returns the error for a caller whose evaluation got no pod. last is the last wait that a pod-manager
+// reported, or nil. took is the time since the request for a lease.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, "waiting for a pod: "+describeWait(last))
@@ -36,15 +36,15 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 		// Do not return NotFound or Unimplemented: the caller would conclude that another runtime serves the image.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
 	case fault.DeadlineExceeded, fault.Canceled:
-		// The pod-manager's own deadline has passed, not the caller's: the caller still waits, and may retry.
+		// The pod-manager's own deadline has passed, but not the caller's deadline, so that the caller may retry.
 		return fault.New(fault.Unavailable, "%w", err)
 	default:
 		return err
 	}
 }
 
-// interruptedError returns the error for a caller whose context has ended. doing describes what the evaluation was
-// doing at that time, and took is the duration of that step.
+// interruptedError returns the error for a caller whose context has ended. doing describes the interrupted step,
+// and took is the duration of that step.
 func interruptedError(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return function.Interrupted(function.ContextErr(ctx), image, took, doing)

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// listTimeout limits the time for the DNS lookup of the replicas, and then the time for their answers.
+// listTimeout limits the DNS lookup of the pod-manager's replicas, and then the wait for their answers.
 const listTimeout = 5 * time.Second
 
 // views maps the address of each replica to the pools that the replica has returned.
@@ -54,8 +54,7 @@ func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, erro
 	}
 }
 
-// listAll queries all replicas concurrently. It returns the pools of each replica that answers, and for each
-// replica an error or nil.
+// listAll queries all replicas concurrently. It returns the pools by replica, and an error or nil for each replica.
 func (m *Manager) listAll(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica,
 ) (views, []error) {
@@ -85,8 +84,8 @@ func (m *Manager) listAll(
 type poolKey struct{ reference, digest string }
 
 // merge returns one pool per function, ordered by image reference and digest. It adds up the counts of all
-// replicas, because each replica counts only the leases that it granted. Everything else is from the replica that
-// owns the function, the only replica that sets the field replica.
+// replicas, because each replica counts only its own leases. Everything else is from the owner of the function, the
+// only replica that sets the field Replica.
 func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
@@ -119,8 +118,8 @@ func (v views) merge() []*podmanagerv1.Pool {
 	return all
 }
 
-// addPool merges another replica's list entry for the same function into pool. It adds the counts and the missing
-// pods, and copies a more recent failure.
+// addPool merges another replica's view of the same pool into pool. It adds the counts and the missing pods, and
+// copies a more recent failure.
 func addPool(pool, other *podmanagerv1.Pool) {
 	pool.Waiting += other.GetWaiting()
 	pool.Active += other.GetActive()

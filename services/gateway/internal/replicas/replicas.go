@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Manager is a [lease.Manager] for the replicas of a pod-manager. It finds the replica that owns a function.
+// Manager leases pods from the replicas of a pod-manager. It prefers the replica that owns the function.
 type Manager struct {
 	service *rpcclient.Client
 	client  *lease.Client
@@ -44,8 +44,8 @@ var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 // pod-manager with a single replica restarts within this time.
 const reachTimeout = 15 * time.Second
 
-// Lease implements lease.Manager. If no replica can be reached, Lease retries for up to reachTimeout, so that
-// callers do not notice a restart of the pod-manager.
+// Lease implements lease.Manager. If no replica can be reached, it retries for up to reachTimeout, so that callers
+// do not notice a restart of the pod-manager.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	rest, backoff := reachTimeout, backoff
 	for probeTimeout := rpcclient.ProbeTimeout; ; probeTimeout *= 2 {
@@ -101,8 +101,8 @@ func (m *Manager) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Call replica r again after the owner that r named, because r serves the request if open.Tried contains the
-		// owner. An owner that DNS does not list counts as tried: it is not ready, or of another IP family.
+		// Call the owner that r named, and then r again, because r serves the request if open.Tried contains the owner.
+		// An owner that DNS does not list counts as tried, because it is not ready, or of another IP family.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -122,8 +122,8 @@ func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error
 	return all, nil
 }
 
-// toFront returns the list with the replica at address at its beginning, so that this replica is called next. It
-// returns false, and the list unchanged, if the list does not contain the replica.
+// toFront returns a list that begins with the replica at address, so that this replica is called next. If the list
+// does not contain the replica, it returns the list unchanged, and false.
 func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replica, bool) {
 	i := slices.IndexFunc(replicas, func(r *rpcclient.Replica) bool { return r.Address() == address })
 	if i < 0 {

@@ -21,8 +21,8 @@ type flight struct {
 	left bool
 }
 
-// evaluateOnce returns the response from the cache if possible. Otherwise it waits for a running evaluation of the
-// same key, or calls the next evaluator.
+// evaluateOnce returns a cached response if possible. Otherwise it waits for a running evaluation of the same image
+// and input, or calls the next evaluator.
 func (e *evaluator) evaluateOnce(
 	ctx context.Context, req evaluation.Request, digest string,
 ) (evaluation.Response, error) {
@@ -63,8 +63,8 @@ func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start tim
 	}
 }
 
-// joinFlight returns the running evaluation of a key, so that the caller can wait for it. If there is none, it
-// returns a new flight, and leads is true. The caller must then evaluate the function, and end the flight.
+// joinFlight returns the running evaluation of a key, so that the caller waits for it. If there is none, it returns
+// a new flight with leads true. The caller must then evaluate the function and end the flight.
 func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// leadFlight calls the next evaluator, stores the response in the cache, and wakes the callers that wait for it.
-// They wake even if the evaluator panics.
+// leadFlight calls the next evaluator, caches the response, and wakes the callers that wait for it, even if the
+// evaluator panics.
 func (e *evaluator) leadFlight(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {

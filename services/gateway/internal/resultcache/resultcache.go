@@ -124,9 +124,9 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, err
 }
 
-// resolveDigest returns the digest of a request's image. ok is false if the cache must not be used, because results
-// of the image are not cached or its digest is unknown. If the image-resolver fails, the request continues: the
-// next evaluator resolves the image too, and reports the error better.
+// resolveDigest returns the digest of a request's image. ok is false if results of the image are not cached, or its
+// digest is unknown. If the image-resolver fails, the request continues without the cache: the next evaluator
+// resolves the image too, and reports the error better.
 func (c *Cache) resolveDigest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
 	if !c.cachesImage(req.Image) {
 		return "", false

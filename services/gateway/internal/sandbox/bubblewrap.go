@@ -18,14 +18,14 @@ const (
 	argumentsFile = "4"
 )
 
-// bubblewrap starts sandboxes with the program bwrap. bwrap reads all settings from a pipe. It starts no process
-// before it has read them, so that we can set its resource limits in time. Its command line therefore contains
-// neither the function's environment nor paths of this machine.
+// bubblewrap starts sandboxes with the program bwrap. bwrap reads its settings from a pipe, so that its command
+// line contains neither the function's environment nor paths of this machine. It starts no process before it has
+// read them, so that we can set its resource limits in time.
 type bubblewrap struct {
 	cfg    Config
 	path   string
 	filter string // path of the file with the seccomp program
-	// processes returns the current maximum number of processes of a sandbox's user. 0 means no limit.
+	// processes returns the current maximum number of processes of the user that runs a sandbox. 0 means no limit.
 	processes func() int64
 }
 
@@ -106,7 +106,7 @@ func sharedFiles(root string) (args []string) {
 }
 
 // userIDs returns the user and group IDs in an image's configuration. Both are [Unprivileged] if the user is root
-// or not a number. A group that is root or not a number becomes the user ID.
+// or not a number. A group that is root or not a number is replaced by the user ID.
 func userIDs(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)

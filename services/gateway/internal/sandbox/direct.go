@@ -21,7 +21,7 @@ import (
 // on this machine. Landlock restricts a function to these files and a temporary directory.
 type direct struct{ limits func() confine.Limits }
 
-// newDirect returns the starter of the launcher direct, or an error if the kernel lacks Landlock or seccomp filters.
+// newDirect returns a starter without namespaces, or an error if the kernel lacks Landlock or seccomp filters.
 func newDirect(l *Launcher, _ string) (starter, error) {
 	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
-		// Omit the image's HOME, which does not exist on this machine. HOME is set to a temporary directory instead.
+		// Omit the image's HOME, which does not exist on this machine. A temporary directory replaces it.
 		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// The setting FNR_SANDBOX selects the program that starts sandboxes, by one of these values or by its path.
+// Values of the setting FNR_SANDBOX, which selects the program that starts sandboxes. Its path is valid too.
 const (
 	Auto       = "auto"
 	Off        = "off"
@@ -36,7 +36,7 @@ type starter interface {
 // fastest first. Auto tries direct, which needs no program, only if Config.Required is true.
 var launchers = []struct {
 	name, program string
-	// new creates the starter of a launcher whose program is at path.
+	// new returns a starter that uses the launcher's program at path.
 	new func(l *Launcher, path string) (starter, error)
 }{
 	{Bubblewrap, "bwrap", newBubblewrap},
@@ -83,7 +83,7 @@ func kindOf(path string) string {
 }
 
 // findLauncher returns the launcher that FNR_SANDBOX selects, after a successful trial. With FNR_SANDBOX=auto, it
-// returns the first launcher that works. skipped contains the errors of the launchers that it tried before.
+// returns the first launcher that works, and the errors of the previous launchers in skipped.
 func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
@@ -110,7 +110,7 @@ func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, er
 	return nil, nil, skipped
 }
 
-// startTrial creates a launcher and starts a sandbox with it, as a trial. It returns an error if the trial fails.
+// startTrial creates a launcher and starts a trial sandbox with it. It returns an error if the trial fails.
 func startTrial(
 	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),

@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// An OCI runtime gets a file system in memory at one of these mount points (see [oci.scratch]). For crun, the mount
-// at cgroupDirectory hides all control groups, because crun fails if it finds control groups that it cannot use.
+// Mount points for the in-memory file system of an OCI runtime, see [oci.scratch]. For crun, the mount at
+// cgroupDirectory hides all control groups, because crun fails if it finds control groups that it cannot use.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"
@@ -44,7 +44,7 @@ func newRunsc(l *Launcher, path string) (starter, error) {
 	})
 }
 
-// newOCI adds to o the settings that all OCI runtimes share. path is the path of the runtime's program.
+// newOCI returns a starter with the settings in o and the settings that all OCI runtimes share.
 func newOCI(l *Launcher, path string, o oci) (starter, error) {
 	tools, err := lookUpAll("unshare", "sh", "mount")
 	if err != nil {

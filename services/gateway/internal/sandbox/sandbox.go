@@ -29,7 +29,7 @@ const Unprivileged = 65532
 // defaultTemp is the default size limit of /tmp and of /dev/shm in a sandbox, in bytes.
 const defaultTemp = 256 << 20
 
-// advice tells users how to permit sandboxes, if a launcher cannot start them. Errors contain it.
+// advice is the part of errors that names the settings by which users permit sandboxes on this machine.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 
@@ -40,7 +40,7 @@ type Config struct {
 	// Required makes [Find] return an error if no launcher works, even with FNR_SANDBOX=auto.
 	Required bool
 	// MaxMemory limits the private memory of each process, and MaxTemp the sizes of /tmp and of /dev/shm, in bytes
-	// each. MaxProcesses limits the processes of a sandbox or, as root with bubblewrap, of all sandboxes of a function.
+	// each. MaxProcesses limits the processes of a sandbox. As root with bubblewrap, a function's sandboxes share it.
 	MaxMemory, MaxTemp, MaxProcesses int64
 	// Env contains variables for all functions, as KEY=value. The variables of a function's image take precedence.
 	Env []string

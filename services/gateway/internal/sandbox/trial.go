@@ -16,7 +16,7 @@ import (
 const (
 	// trialTimeout limits the time for trying a launcher with a first sandbox.
 	trialTimeout = 10 * time.Second
-	// trialBytes limits a launcher's stdout during its trial, and its stderr, in bytes each.
+	// trialBytes limits a launcher's stdout and stderr during its trial, in bytes each.
 	trialBytes = 64 << 10
 )
 

@@ -47,10 +47,10 @@ type threads struct {
 	until time.Time
 }
 
-// countAgain is the time after which the threads are counted again.
+// countAgain is the time for which a count of threads is reused.
 const countAgain = time.Second
 
-// countThreads returns the number of the user's threads, which were counted at most a second ago.
+// countThreads returns the number of the user's threads. The number is up to a second old.
 func (t *threads) countThreads(now time.Time) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -43,7 +43,7 @@ func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError)
 	}, err
 }
 
-// command is a stored command that starts a function. The embedded run identifies it.
+// command is a stored command that starts the function of the embedded run.
 type command struct {
 	run
 	fnproc.Command

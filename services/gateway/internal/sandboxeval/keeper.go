@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// keepFor is the time for which an image's files are kept after its last evaluation. Processes of the image that
-// were started in advance use the files, so keepFor is longer than the lifetime of these processes.
+// keepFor is the time for which an image's files are kept after its last evaluation. It is longer than the lifetime
+// of processes that were started in advance, because they use the files.
 const keepFor = function.PreforkUnused + time.Minute
 
 // keeper keeps the files of images available between evaluations, because processes that were started in advance
@@ -22,8 +22,8 @@ type keeper struct {
 	images map[string]*openImage // by digest
 }
 
-// openImage is an image whose files stay available while it has users, and for the time keepFor afterwards. The
-// keeper's mu guards all fields but root.
+// openImage is an image whose files stay available while evaluations use it, and for the time keepFor afterwards.
+// The keeper's mu guards all fields but root.
 type openImage struct {
 	keeper  *keeper
 	root    string
@@ -34,8 +34,8 @@ type openImage struct {
 	commands []command
 }
 
-// openImage returns the image with the given digest, for a user that must call releaseImage. It calls open, which may
-// pull the image, only if no earlier evaluation has opened the image.
+// openImage returns the image with the given digest. Callers must call releaseImage after use. It calls open, which
+// may pull the image, only if no earlier evaluation has opened the image.
 func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*openImage, error) {
 	if image := k.holdImage(digest); image != nil {
 		return image, nil
@@ -57,7 +57,7 @@ func (k *keeper) openImage(digest string, open func() (root string, release func
 	return image, nil
 }
 
-// holdImage returns the image with the given digest. It returns nil if the image is not open.
+// holdImage returns the open image with the given digest, or nil. Callers must call releaseImage after use.
 func (k *keeper) holdImage(digest string) *openImage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,14 +91,14 @@ func (k *keeper) run(ctx context.Context) {
 	k.closeUnused(time.Now())
 }
 
-// closeUnused closes the images that no evaluation has used after the time since.
+// closeUnused closes the images that no evaluation has used since the given time.
 func (k *keeper) closeUnused(since time.Time) {
 	for _, image := range k.takeUnused(since) {
 		image.release()
 	}
 }
 
-// takeUnused removes and returns the images that no evaluation has used after the time since.
+// takeUnused removes and returns the images that no evaluation has used since the given time.
 func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,8 +112,8 @@ func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	return taken
 }
 
-// closeIdle closes all images without running evaluations, to free space in the image store. It first calls forget
-// to stop the processes of these images that were started in advance.
+// closeIdle closes all images without running evaluations, to free space in the image store. It first stops the
+// processes of these images that were started in advance, by a call of forget.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {
@@ -125,6 +125,6 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns "@" and the digest. Names of functions end with it, so that functions of different images never
-// share a name, and closeIdle finds the image of a function.
+// nameEnd returns the end of the names of an image's functions. It contains the digest, so that functions of
+// different images never share a name, and closeIdle finds the image of a function.
 func nameEnd(digest string) string { return "@" + digest }

@@ -42,15 +42,15 @@ const (
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// headers protect browsers: the page loads no other files, and no other site may read or frame it.
+// headers keep browsers from loading files of other sites, and other sites from reading or framing the page.
 var headers = map[string]string{
 	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 	"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",
 	"Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 }
 
-// Page returns the HTTP handler of the status page. The page shows the function pods of pools. If pools is nil, it
-// shows no pods. names are the host names for which the page is served, in addition to IP addresses and localhost.
+// Page returns the HTTP handler of the status page. If pools is nil, the page shows no pods. names are the host
+// names for which the page is served, in addition to IP addresses and localhost.
 func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,7 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
-		// Otherwise other websites could read the page through DNS rebinding.
+		// Reject unknown host names, because other websites could otherwise read the page through DNS rebinding.
 		if !rpcserve.Hosts(names).Permit(r.Host) {
 			http.Error(w, "this host name is not permitted: use an IP address or localhost, or list the name in the "+
 				"gateway's setting FNR_STATUS_HOSTS", http.StatusForbidden)

@@ -46,8 +46,8 @@ type Active interface {
 // maxWaiting is the maximum number of listed waits. Waits of a function in the same phase are listed as one.
 const maxWaiting = 50
 
-// New returns the status service of a gateway replica with the given host name. warnings returns sentences about
-// problems, for operators. images returns the images that run as local binaries. Both functions may be nil.
+// New returns the status service of a gateway replica. warnings returns sentences about problems, for operators.
+// images returns the images that run as local binaries. Both functions may be nil.
 func New(h *evalhistory.History, active Active, replica string, warnings, images func() []string) *Service {
 	none := func() []string { return nil }
 	if warnings == nil {

@@ -54,7 +54,7 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	return v
 }
 
-// troubleRank returns the sort key of a pool, so that pools with problems are listed first. It consists of 1 for a
+// troubleRank returns the sort key of a pool, by which pools with problems are listed first. It consists of 1 for a
 // failure, then the numbers of waiting requests, of pods that are not ready, and of leases.
 func troubleRank(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
@@ -83,13 +83,13 @@ func (v view) Longest() (longest time.Duration) {
 // Ago returns a text for the time since an evaluation ended, such as "5s".
 func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(endTime(e))) }
 
-// Function returns the short name of an evaluation's image. It returns "(rejected)" if the request was rejected
-// before it was read completely, because its image is unknown.
+// Function returns the short name of an evaluation's image. It returns "(rejected)" if the image is unknown,
+// because the request was rejected before it was read completely.
 func (v view) Function(e *gatewayv1.Evaluation) string {
 	return cmp.Or(v.Name(phase.Image(e)), "(rejected)")
 }
 
-// Open reports whether the page shows the pods of a pool at first. Users can unfold the pods of other pools.
+// Open reports whether the page shows the pods of a pool from the start. Users can unfold the pods of other pools.
 func (v view) Open(p *podmanagerv1.Pool) bool {
 	return len(v.Pools) <= openPools || slices.Max(troubleRank(p)[:3]) > 0
 }
@@ -119,7 +119,7 @@ var functions = template.FuncMap{
 	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
 	"short":  phase.Short,
 	"phases": func() []string { return phase.Names },
-	// units returns the width of a bar for d if the bar for total has the width barUnits. The minimum width is least.
+	// units returns the width of a bar for d, if total corresponds to barUnits. The minimum width is least.
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},

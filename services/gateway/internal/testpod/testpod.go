@@ -87,9 +87,9 @@ func newHandler(limit int, f Func, access rpcserve.Access, frame servermain.Fram
 	})
 }
 
-// ServeFunctions starts a server for several test functions, until the test ends, and returns the server's address.
-// behaviours maps an image to the behaviour of its function, whose binary is written to dir. A single server serves
-// all functions, because only one component of a process can collect exited child processes.
+// ServeFunctions starts a server for several test functions, until the test ends, and returns its address.
+// behaviours maps images to behaviours of functions, whose binaries are written to dir. A single server serves all
+// functions, because only one component of a process can collect exited child processes.
 func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
 	paths := make(map[string]string, len(behaviours))
