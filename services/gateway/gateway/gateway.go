@@ -120,8 +120,8 @@ func listTasks(e evaluators, services Services, frame servermain.Frame) (tasks [
 	return tasks
 }
 
-// evaluators holds a gateway's evaluators: for local binaries, for sandboxes and for pods. An evaluator is nil if
-// it is disabled.
+// evaluators contains the evaluators for local binaries, for sandboxes and for pods. An evaluator is nil if it is
+// disabled.
 type evaluators struct {
 	exec    *execeval.Evaluator
 	sandbox *sandboxeval.Evaluator
@@ -169,7 +169,7 @@ func (e evaluators) newChain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tagSources returns the sources of the tags from which version constraints such as ">=1.2" select. Images of local
+// tagSources returns the sources of tags that may satisfy a version constraint such as ">=1.2". Images of local
 // binaries take precedence over registries.
 func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource) {
 	if e.exec != nil {

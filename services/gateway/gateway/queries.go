@@ -25,9 +25,9 @@ const (
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits concurrent queries of the gateway's state, such as its status or its pools. Queries do not use the
-// memory budget of evaluations, so that users can query the state while evaluations wait for memory. It is safe for
-// concurrent use.
+// queries limits concurrent queries of the gateway's state, such as its status or its pools. It is safe for
+// concurrent use. Queries do not use the memory budget of evaluations, so that users can query the state while
+// evaluations wait for memory.
 type queries struct {
 	mu    sync.Mutex
 	count int

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission limits the numbers of running and of queued evaluations, and shares both fairly between
-// functions and between callers. An evaluation needs a slot to run. While all slots are used, these rules apply:
+// Package admission limits the numbers of running and queued evaluations, and shares both fairly between functions
+// and callers. An evaluation needs a slot to run. While all slots are used, these rules apply:
 //
 //   - A function without running evaluations may use a small reserve of additional slots. Callers without running
 //     evaluations have a second reserve, so that a caller with many functions, or a function with many callers,

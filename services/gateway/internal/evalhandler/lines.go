@@ -42,8 +42,8 @@ type sampler struct {
 	unlogged atomic.Int64 // evaluations without a line since the last line
 }
 
-// admitLine reports whether the log may contain a further line now. If so, unlogged is the number of evaluations
-// that were not logged since the previous line. At the log level debug, every evaluation is logged.
+// admitLine reports whether a further line may be logged now. unlogged is the number of evaluations that were not
+// logged since the previous line. At the log level debug, every evaluation is logged.
 func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
 	switch {
 	case l.log.Enabled(ctx, slog.LevelDebug):

@@ -20,8 +20,8 @@ import (
 // Seconds are the histogram buckets for durations, in seconds.
 var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
 
-// Active counts the running evaluations in each phase, measures the phases, and stores the reasons of current
-// waits.
+// Active counts the running evaluations in each phase, measures the phases' durations, and stores the reasons of
+// current waits.
 type Active struct {
 	phases  map[string]*running // by name
 	seconds metric.Float64Histogram

@@ -48,8 +48,8 @@ func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	a.waiting[e] = wait{e.image, phase, reason, since}
 }
 
-// Waiting returns up to most summaries of waiting evaluations, starting with the longest wait. Each covers the
-// evaluations of a function in the same phase.
+// Waiting returns summaries of waiting evaluations, at most the given number, starting with the longest wait. Each
+// summary covers the evaluations of a function in the same phase.
 func (a *Active) Waiting(most int) []Waiting {
 	type group struct{ image, phase string }
 	groups, now := map[group]Waiting{}, time.Now()

@@ -26,8 +26,8 @@ type Request struct {
 	ResourceList []byte
 	// Caller is the address of the caller. It is empty if the address is unknown.
 	Caller string
-	// Limit limits the total time of the evaluation. The function's own time limit replaces it, if there is one, when
-	// the function can start.
+	// Limit limits the total time of the evaluation. A function's own time limit, if any, replaces it when the
+	// function can start.
 	Limit function.TimeLimit
 	// Measured records the progress of the evaluation for metrics and logs. If it is nil, nothing is recorded.
 	Measured *evalmetrics.Evaluation

@@ -158,8 +158,8 @@ func (e *Evaluator) applyFile(table *table) {
 	}
 }
 
-// Use replaces the FunctionConfig objects, and returns the problem of each unusable FunctionConfig. For its images,
-// the configuration file still applies.
+// Use replaces the FunctionConfig objects, and returns the problem of each unusable FunctionConfig. The images of
+// an unusable FunctionConfig keep the binaries of the configuration file.
 func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.mu.Lock()
 	e.configs = configs

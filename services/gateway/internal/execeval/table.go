@@ -27,7 +27,7 @@ type table struct {
 	prefork map[string]int
 	// maxTime maps a binary to its own time limit. It omits binaries without their own limit.
 	maxTime map[string]time.Duration
-	// tags maps a repository to its tags that are mapped to a binary. Version constraints are not tags.
+	// tags maps a repository to its tags that are mapped to a binary. It contains no version constraints.
 	tags map[string][]string
 	// repeated are images that occur in several entries of the configuration file. unknown are the file's unknown
 	// fields. Both are logged as warnings.

@@ -46,9 +46,9 @@ type rule struct {
 	pattern imagename.Pattern
 }
 
-// parseRules parses rules of the form "name=pattern" or "pattern". A pattern without a name is its own name. In a
-// pattern, "*" matches text without a slash, and "**" any text. A pattern must match a whole canonical repository,
-// such as "docker.io/library/busybox". It may contain any of a registry's names, such as "index.docker.io".
+// parseRules parses rules of the form "name=pattern", or "pattern", which is then also the name. In a pattern, "*"
+// matches text without a slash, and "**" any text. A pattern must match a whole canonical repository, such as
+// "docker.io/library/busybox". It may contain any of a registry's names, such as "index.docker.io".
 func parseRules(items []string) ([]rule, error) {
 	var rules []rule
 	for _, item := range items {

@@ -26,7 +26,7 @@ const listField = protowire.Number(1)
 const maxListPrefix = 2 * 10
 
 // codec encodes and decodes messages in gRPC's usual format, but does not copy resource lists. A request's list is
-// sent from its own memory, and a response's list is read directly into the response.
+// sent from the request's memory, and a response's list is read directly into the response.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }

@@ -26,8 +26,8 @@ type Conn struct {
 	pod    Pod
 	client *grpc.ClientConn
 	frames frameBudget
-	// dialError is the error of the last attempt to connect, with the TLS handshake. We store it because gRPC does not
-	// return it. It is nil after a successful attempt.
+	// dialError is the error of the last attempt to connect, including the TLS handshake. We store it because gRPC
+	// does not return it. It is nil after a successful attempt.
 	dialError atomic.Pointer[error]
 
 	// pool.mu guards the following fields. A dropped connection is no longer in the pool.
@@ -43,8 +43,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With the scheme passthrough, each attempt looks up the name again. This is necessary because the DNS name of a
-	// new Service may not exist at the first attempt.
+	// The scheme passthrough looks up the name again at each attempt, because the DNS name of a new Service may not
+	// exist at the first attempt.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
 		grpc.WithTransportCredentials(frameLimitedCredentials{transport, &c.frames}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
@@ -95,8 +95,8 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// The scheme passthrough looks up the name again at each attempt, because the DNS name of a new Service may not
-// exist at the first attempt.
+// dial opens a TCP connection. It starts further attempts while no answer arrives, because nodes drop packets to a
+// new Service until they have its rules. If the connection is refused, it returns an error, because gRPC retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.dialOnce, address)
 	if err == nil && c.pod.ID == "" { // a pod with an identity can still fail the TLS handshake

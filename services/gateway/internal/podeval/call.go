@@ -21,8 +21,8 @@ import (
 )
 
 // warmShare is the divisor of the connect timeout for a pod that has been used before. If such a pod accepts no
-// connection in this time, it is probably gone. A pod that failed in an earlier attempt gets the whole timeout,
-// because the pod-manager has since checked that it works.
+// connection within a fifth of the timeout, it is probably gone. A pod that failed in an earlier attempt gets the
+// whole timeout, because the pod-manager has since checked that it works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(

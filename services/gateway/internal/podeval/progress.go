@@ -19,7 +19,7 @@ import (
 )
 
 // progress follows the phases of a lease, such as queue or pull, while the evaluation waits for its pod. It reports
-// them to the metric of running evaluations, and to the lease's trace span as events and child spans.
+// them as metrics, and as events and child spans of the lease's trace span.
 type progress struct {
 	ctx      context.Context //nolint:containedctx // contains the lease's span, the parent of the phases' spans
 	tracer   trace.Tracer

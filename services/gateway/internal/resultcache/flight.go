@@ -13,7 +13,7 @@ import (
 // flight is a running evaluation whose response all callers with the same key share. Its leader is the caller that
 // started it. The number of flights is bounded, because each leader's request uses the memory budget.
 type flight struct {
-	// done is closed when the evaluation ends, after the following fields were set.
+	// done is closed after the evaluation has ended and its outcome is set.
 	done chan struct{}
 	// response is the evaluation's response. It is nil if the evaluation failed or its response must not be shared.
 	response *evaluation.Response

@@ -95,7 +95,7 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 }
 
 // sharedFiles returns the arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
-// It omits a file whose directory in the image is missing, or is a link that leads out of the image.
+// It omits a file whose directory in the image is missing or is a link, which could lead out of the image.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {

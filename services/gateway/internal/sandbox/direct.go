@@ -21,7 +21,7 @@ import (
 // on this machine. Landlock restricts a function to these files and a temporary directory.
 type direct struct{ limits func() confine.Limits }
 
-// newDirect returns a starter without namespaces, or an error if the kernel lacks Landlock or seccomp filters.
+// newDirect returns a starter that uses no namespaces. It fails if the kernel lacks Landlock or seccomp filters.
 func newDirect(l *Launcher, _ string) (starter, error) {
 	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Values of the setting FNR_SANDBOX, which selects the program that starts sandboxes. Its path is valid too.
+// Values of the setting FNR_SANDBOX, which selects the program that starts sandboxes. A path is valid too.
 const (
 	Auto       = "auto"
 	Off        = "off"

@@ -26,8 +26,8 @@ type oci struct {
 	scratch string
 	// before is a shell command that makes control groups read-only before scratch is mounted. Only runc needs it.
 	before string
-	// arguments are the runtime's global arguments for all functions. Functions without network access also get the
-	// arguments in offline, and functions with network access get the arguments in online.
+	// arguments are the runtime's global arguments for all functions. offline and online are additional arguments for
+	// functions without and with network access.
 	arguments, offline, online []string
 	// messages are the beginnings of the runtime's own messages. They distinguish the runtime's errors from output of
 	// the function, because both are written to stderr.

@@ -27,9 +27,9 @@ func (l *Launcher) userOf(name string) uint32 {
 	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
-// processLimit returns a function that returns the current maximum number of processes for a sandbox's user. Zero
-// means no limit. The kernel counts all processes of the user. For this program's own user, the maximum is
-// therefore MaxProcesses plus the number of processes that the user runs already.
+// processLimit returns a function that computes the current maximum number of processes for a sandbox's user. Zero
+// means no limit. The kernel counts all processes of the user. If sandboxes run as this program's user, the maximum
+// is therefore MaxProcesses plus the number of processes that the user runs already.
 func (l *Launcher) processLimit() func() int64 {
 	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }

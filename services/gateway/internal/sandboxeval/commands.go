@@ -22,7 +22,7 @@ type run struct {
 	network  bool
 }
 
-// startsLike reports whether both runs have the same command. It compares the fields of the image-resolver's
+// startsLike reports whether both runs have the same command. It compares the contents of the image-resolver's
 // answers, because each evaluation may get a separate answer object.
 func (r run) startsLike(other run) bool {
 	a, b := r.resolved, other.resolved

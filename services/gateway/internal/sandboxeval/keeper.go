@@ -34,8 +34,8 @@ type openImage struct {
 	commands []command
 }
 
-// openImage returns the image with the given digest. Callers must call releaseImage after use. It calls open, which
-// may pull the image, only if no earlier evaluation has opened the image.
+// openImage returns the image with the given digest. It calls open, which may pull the image, only if no earlier
+// evaluation has opened the image. Callers must call releaseImage after use.
 func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*openImage, error) {
 	if image := k.holdImage(digest); image != nil {
 		return image, nil
@@ -125,6 +125,6 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns the end of the names of an image's functions. It contains the digest, so that functions of
-// different images never share a name, and closeIdle finds the image of a function.
+// nameEnd returns the end of the names of an image's functions: "@" and the digest. It ensures that functions of
+// different images never share a name, and closeIdle uses it to find the image of a function.
 func nameEnd(digest string) string { return "@" + digest }

@@ -39,7 +39,7 @@ type Service struct {
 type Active interface {
 	// Counts returns the number of running evaluations in each phase, such as "queue".
 	Counts() map[string]int32
-	// Waiting returns up to most summaries of waiting evaluations, starting with the longest wait.
+	// Waiting returns summaries of waiting evaluations, at most the given number, starting with the longest wait.
 	Waiting(most int) []evalmetrics.Waiting
 }
 
