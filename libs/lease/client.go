@@ -17,30 +17,30 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// finishTimeout limits the time that a finished lease waits until the pod-manager has closed the stream.
+// finishTimeout limits the wait for the pod-manager to close the stream of a finished lease.
 const finishTimeout = 10 * time.Second
 
-// Client is a Manager that requests leases from a pod-manager in another process.
+// Client requests leases on pods from a pod-manager in another process. It implements [Manager].
 type Client struct {
 	url string
 	rpc podmanagerv1connect.PodManagerServiceClient
 }
 
-// NewClient returns a client of the pod-manager at url, which is http://host:port or https://host:port. The HTTP
-// client must speak HTTP/2, and must not have a timeout, because a lease lasts as long as its request.
+// NewClient returns a client for the pod-manager at url, such as https://host:port. The HTTP client must support
+// HTTP/2, and must not have a timeout, because a lease lasts as long as its request.
 func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
 	options = append([]connect.ClientOption{connect.WithGRPC()}, options...)
 	return &Client{url: url, rpc: podmanagerv1connect.NewPodManagerServiceClient(httpClient, url, options...)}
 }
 
-// stream is the client's side of the RPC stream that represents a lease. The lease ends when the stream ends.
+// stream is the client's side of the RPC stream of a lease. When the stream ends, the lease ends too.
 type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]
 
-// Lease implements Manager. If the pod-manager cannot be reached, or the connection breaks before the lease is
-// granted, the error has the class fault.Unavailable. If the connection breaks later, the holder of the lease gets
-// no error, because it can still use the pod.
+// Lease implements [Manager]. It returns an error of the class fault.Unavailable if it cannot reach the
+// pod-manager, or if the connection breaks before the lease is granted. A later break causes no error, because the
+// caller can still use the pod.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
-	// The stream must outlive ctx, because the lease ends with its stream. ctx limits only the wait for the lease.
+	// ctx limits only the wait. A granted lease needs its stream even after ctx is done.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
@@ -49,12 +49,12 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
-		// Without this call, the cancellation would have no effect. The HTTP/2 client checks its context only between two
-		// reads of the request body, and the current read returns only when the body is closed.
+		// Closing the request body ends the HTTP/2 client's current read of the body. The client notices the cancellation
+		// only after this read.
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// ctx was done before the call of leave. The stream is then canceled, and the granted lease is lost with it.
+	// The lease was granted, but ctx is done and the stream is canceled. The lease is therefore lost.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -66,9 +66,9 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	return &clientLease{granted: granted, stream: s, cancel: cancel}, nil
 }
 
-// awaitGrant requests a lease over s and waits until it is granted.
+// awaitGrant sends the request for a lease and waits until the pod-manager grants it.
 func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
-	// We ignore the error of Send, because Receive returns the same error.
+	// We ignore the error of Send, because Receive returns the actual error.
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	for {
 		resp, err := s.Receive()
@@ -84,8 +84,8 @@ func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error)
 	}
 }
 
-// callError converts the error of a call to the pod-manager. The returned error has a class of package fault, and
-// is marked by [Elsewhere] if another replica of the pod-manager may grant the lease.
+// callError converts an error of an RPC to the pod-manager to an error of package fault. It marks the error by
+// [Elsewhere] if another replica may grant the lease.
 func (c *Client) callError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -103,7 +103,7 @@ func (c *Client) callError(ctx context.Context, err error) error {
 	return rpcfault.FromConnect(err)
 }
 
-// clientLease is a granted lease. Its stream to the pod-manager stays open until Finish.
+// clientLease is a lease that the pod-manager granted. Its stream stays open until the caller calls Finish.
 type clientLease struct {
 	granted *Granted
 	stream  *stream
@@ -119,8 +119,8 @@ func (l *clientLease) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// closeStream sends the outcome of the lease and waits up to finishTimeout until the server has closed the stream.
-// It ignores errors, because they break the stream, and a broken stream also ends the lease.
+// closeStream sends the outcome of the lease and waits until the server closes the stream, for up to finishTimeout.
+// It ignores errors, because a broken stream ends the lease too.
 func (l *clientLease) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Reason, domain and metadata key of the ErrorInfo detail by which a server marks an error as [Elsewhere].
+// Reason, domain and metadata key of the ErrorInfo detail that makes clients call another replica.
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"
 	elsewhereOwner  = "owner"
 )
 
-// elsewhere is an error of a single replica of the pod-manager. Another replica may grant the lease.
+// elsewhere wraps an error of a pod-manager's replica when another replica may grant the lease.
 type elsewhere struct {
 	error
 	owner string // the replica to use, as host:port; empty means any other replica
@@ -34,15 +34,15 @@ func (e elsewhere) Detail() proto.Message {
 	return info
 }
 
-// Elsewhere marks an error as caused by the state of a single replica, and not by the requested image: the replica
-// is shutting down, or is not synchronized with the cluster yet. Clients then retry at another replica.
+// Elsewhere marks an error so that clients retry the call at another replica. Use it for the state of a replica,
+// such as its shutdown or missing synchronization with the cluster, and not for problems of the image.
 func Elsewhere(err error) error { return elsewhere{error: err} }
 
-// OwnedBy marks an error like [Elsewhere], and adds the address (host:port) of the replica that owns the image.
-// Clients call this replica next.
+// OwnedBy marks an error so that clients retry the call at owner. This is the host:port of the replica that manages
+// the pods of the image.
 func OwnedBy(owner string, err error) error { return elsewhere{err, owner} }
 
-// OwnerOf returns the address that [OwnedBy] added to an error, or an empty string if there is no address.
+// OwnerOf returns the address that [OwnedBy] added to err, or an empty string.
 func OwnerOf(err error) string {
 	if e, ok := errors.AsType[elsewhere](err); ok {
 		return e.owner
@@ -50,15 +50,15 @@ func OwnerOf(err error) string {
 	return ""
 }
 
-// IsElsewhere reports whether err is marked by [Elsewhere] or [OwnedBy], in this process or in the server. If so,
-// callers should try another replica.
+// IsElsewhere reports whether callers should retry the call at another replica. It recognizes errors that this
+// process or the server marked by [Elsewhere] or [OwnedBy].
 func IsElsewhere(err error) bool {
 	_, ok := errors.AsType[elsewhere](err)
 	return ok
 }
 
-// elsewhereInWire reports whether the server marked the error of an RPC by [Elsewhere] or [OwnedBy]. It also
-// returns the address that OwnedBy added.
+// elsewhereInWire reports whether the server marked an RPC error by [Elsewhere] or [OwnedBy]. It also returns the
+// address that OwnedBy added.
 func elsewhereInWire(err error) (owner string, marked bool) {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {
@@ -74,13 +74,13 @@ func elsewhereInWire(err error) (owner string, marked bool) {
 	return "", false
 }
 
-// unansweredError is the error of a call that got no answer from the replica, not even a rejection.
+// unansweredError is the error of a call that the replica did not answer, not even with an error.
 type unansweredError struct{ error }
 
 func (u unansweredError) Unwrap() error { return u.error }
 
-// IsUnanswered reports whether a [Client] could not reach its replica, or lost the connection to it. Other errors
-// that [IsElsewhere] recognizes were sent by the replica, which is therefore alive.
+// IsUnanswered reports whether a [Client] could not reach its replica or lost the connection. Other errors marked
+// by [Elsewhere] were sent by the replica, which is therefore alive.
 func IsUnanswered(err error) bool {
 	_, ok := errors.AsType[unansweredError](err)
 	return ok

@@ -18,13 +18,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// MaxRequestBytes limits each message of a client to a pod-manager. The largest parts of a message are an image's
-// name and the problem of a broken pod.
+// MaxRequestBytes is the maximum size of a client's message to a pod-manager. Messages contain little more than the
+// name of an image or the problem of a pod.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the RPC service of a pod-manager, which passes calls to m. During a shutdown, when the context of
-// stopping is done, waiting leases and watches fail with errStopping, so that clients call another replica. Granted
-// leases stay valid until their holders finish them.
+// Handler returns the RPC service of a pod-manager, which passes calls to m. When the context that stopping returns
+// is done, clients that wait for a lease or watch pools get an error, so that they call another replica. Granted
+// leases stay valid until clients finish them.
 func Handler(stopping func() context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping()}
 }
@@ -36,7 +36,7 @@ type handler struct {
 	stopping context.Context //nolint:containedctx // of the process
 }
 
-// Lease implements the RPC of the same name. The client holds the lease for as long as the stream is open.
+// Lease implements the Lease RPC. The client holds the lease until the stream ends.
 func (h *handler) Lease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
 ) error {
@@ -57,7 +57,7 @@ func (h *handler) Lease(ctx context.Context,
 	return nil
 }
 
-// receiveOpen receives the first message of a client, which must be Open, the request for a lease.
+// receiveOpen receives the request for a lease, which must be the first message on the stream.
 func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (*Open, error) {
 	req, err := stream.Receive()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -69,7 +69,7 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 	return req.GetOpen(), nil
 }
 
-// awaitLease waits until the lease is granted, and sends each new reason for the wait to the client.
+// awaitLease waits until the manager grants a lease, and sends each new reason for the wait to the client.
 func (h *handler) awaitLease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {
@@ -79,16 +79,16 @@ func (h *handler) awaitLease(ctx context.Context,
 	release := func() bool { return true }
 	defer func() { release() }()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		// A shutdown cancels only leases that must wait. A lease that need not wait is still granted.
+		// From now on, a shutdown cancels the request. Requests that need not wait are still granted.
 		waited.Do(func() { release = h.cancelAtStop(cancel) })
-		// We ignore the error: if the client is gone, ctx is canceled too.
+		// We ignore the error, because ctx is canceled too if the client is gone.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
 	return lease, waitError(ctx, err)
 }
 
-// receiveFinish waits for the client's last message, and returns the outcome in it. If the stream ends without this
-// message, the outcome is Abandoned.
+// receiveFinish waits until the client finishes the lease, and returns the outcome. If the stream ends without a
+// finish message, the outcome is Abandoned.
 func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (outcome Outcome,
 	reason string,
 ) {
@@ -127,13 +127,12 @@ func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	return waitError(ctx, watchPools(ctx, list, stream.Send))
 }
 
-// cancelAtStop cancels a waiting RPC when the process shuts down. After a call of release, it no longer does.
+// cancelAtStop cancels an RPC when the process shuts down, unless release was called before.
 func (h *handler) cancelAtStop(cancel context.CancelCauseFunc) (release func() bool) {
 	return context.AfterFunc(h.stopping, func() { cancel(errStopping) })
 }
 
-// waitError returns the error for a client whose wait failed with err. It returns errStopping if the shutdown of
-// the process interrupted the wait, and otherwise err.
+// waitError returns errStopping if the shutdown of the process interrupted the wait of an RPC, and otherwise err.
 func waitError(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping
@@ -141,16 +140,15 @@ func waitError(ctx context.Context, err error) error {
 	return err
 }
 
-// watchInterval is the interval at which a watch looks for changed pools of pods. The client does not see a change
+// watchInterval is the interval at which a watch checks the pools of pods for changes. It does not report a change
 // that is undone within the interval.
 const watchInterval = 500 * time.Millisecond
 
 type poolKey struct{ reference, digest string }
 
-// watchPools sends each pool of pods that was added, changed or removed since the last list. It calls list every
-// watchInterval, and sends Synced after the first list. If list fails with fault.Unavailable, watchPools tries
-// again, so that a watch survives a short outage. All other errors, and the end of ctx, end the watch. The listed
-// pools must not be changed.
+// watchPools lists the pools of pods every watchInterval, and sends each change since the last list. It sends the
+// message Synced after the first list. Errors of the class fault.Unavailable do not end the watch, so that it
+// survives short outages. The listed pools must not be changed, because they are compared with the next list.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -182,7 +180,7 @@ func watchPools(
 	}
 }
 
-// comparePools returns messages about pools that were added, changed or removed, and updates the pools in sent.
+// comparePools returns a message for each pool that was added, changed or removed, and updates sent accordingly.
 func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))

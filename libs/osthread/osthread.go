@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package osthread runs code that irreversibly changes the operating system thread on which it runs, such as code
-// that confines the thread by Landlock and seccomp.
+// Package osthread runs code that irreversibly changes its operating system thread, for example by a sandbox with
+// Landlock or seccomp.
 package osthread
 
 import (
@@ -9,29 +9,28 @@ import (
 	"time"
 )
 
-// Slack is the timer slack of function and server threads: the maximum delay that the kernel may add to a sleep, in
-// order to wake several threads at once. More than a millisecond would save little more processor time.
+// Slack is the Linux timer slack of function and server threads. The kernel may delay a timer by up to Slack to
+// wake several threads at once. A larger value would hardly save more processor time.
 const Slack = time.Millisecond
 
-// Own calls f on a thread that no other goroutine uses, and returns when f has returned. The thread then exits,
-// because f may change it irreversibly: Go stops a thread whose locked goroutine exits, and never starts new
-// threads from a locked thread. A panic of f crashes the program.
+// Own calls f on a thread that no other goroutine ever uses, and waits until f returns. The thread then exits,
+// because f may have changed it irreversibly. Other threads do not inherit the changes, because Go never starts a
+// thread from a locked thread. A panic of f crashes the program.
 //
-// On some kernels, f may lose the right to signal other threads. Then f must allocate little: a garbage collection
-// that begins on its thread cannot interrupt other threads, and waits until each of them calls a function.
+// On some kernels, a sandbox forbids f to signal other threads. Then f must allocate little, because a garbage
+// collection on its thread cannot interrupt other threads, and waits until each of them calls a function.
 func Own(f func()) {
 	done := make(chan struct{})
 	go runLocked(f, done)
 	<-done
 }
 
-// runLocked calls f on the thread of its goroutine and then closes done. The goroutine must exit afterwards.
+// runLocked locks its goroutine to a thread, calls f and closes done. The goroutine must exit afterwards.
 func runLocked(f func(), done chan<- struct{}) {
 	defer close(done)
 	runtime.LockOSThread()
 	if isMain() {
-		// The main thread cannot exit without the program. We call Own again while this goroutine occupies the main
-		// thread, so that f runs on another thread.
+		// The main thread exits only with the program. We occupy it until f returns, so that Own uses another thread.
 		defer runtime.UnlockOSThread()
 		Own(f)
 		return

@@ -25,16 +25,16 @@ import (
 )
 
 const (
-	// lookupInterval is the age at which the addresses of a service are looked up again, in the background of a call.
+	// lookupInterval is the age of a service's addresses at which a call looks them up again in the background.
 	lookupInterval = 5 * time.Second
 	lookupTimeout  = 5 * time.Second
-	// oldAfter is the age of addresses at which a call waits for the new lookup, for up to lookupWait. After so long
-	// without calls, all replicas may have new addresses.
+	// oldAfter is the age of a service's addresses at which a call waits for a new lookup, for up to lookupWait. By
+	// then, all replicas may have new addresses.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
-	// probeInterval is the interval between two probes of a replica that does not answer. A probe is a health check.
+	// probeInterval is the interval between health checks of a replica that does not answer a call.
 	probeInterval = time.Second
-	// probeTimeout is the timeout of a probe. When a call is retried, the timeout of its probes is doubled.
+	// probeTimeout is the timeout of a health check. It doubles with each retry of a call.
 	probeTimeout = time.Second
 )
 
@@ -57,8 +57,8 @@ type balancer struct {
 	turn      int
 }
 
-// inOrder returns the replicas in the order in which a call should try them. Each call begins with another replica,
-// so that all replicas get the same number of calls. Replicas that do not answer are last.
+// inOrder returns the replicas in the order in which a call should try them. Each call begins with the next
+// replica, so that all replicas get the same number of calls. Replicas that do not answer are last.
 func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	if err := b.awaitAddresses(ctx); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// rank returns the sort key of a replica. It is 1 for a replica that does not answer, and 0 for all others.
+// rank returns a sort key, which is higher for replicas that do not answer.
 func rank(e *Replica) int {
 	if e.silent.Load() {
 		return 1
@@ -80,8 +80,8 @@ func rank(e *Replica) int {
 	return 0
 }
 
-// awaitAddresses waits until the addresses of the service's replicas are known. Addresses older than lookupInterval
-// are looked up again in the background. If they are older than oldAfter, awaitAddresses waits for the lookup.
+// awaitAddresses waits until the addresses of the service's replicas are known. It renews addresses older than
+// lookupInterval in the background, and waits for the renewal if they are older than oldAfter.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)
@@ -114,8 +114,8 @@ func (b *balancer) awaitAddresses(ctx context.Context) error {
 	}
 }
 
-// refreshAddresses looks up the addresses of the service's replicas. Replicas whose addresses still exist keep
-// their connections.
+// refreshAddresses looks up the addresses of the service's replicas, and keeps the connections to replicas that
+// still exist.
 func (b *balancer) refreshAddresses() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
@@ -151,7 +151,7 @@ func (b *balancer) refreshAddresses() error {
 	return nil
 }
 
-// withPort converts IP addresses to host:port. The port is the port of u, or the default port of its scheme.
+// withPort adds the port of u, or the default port of its scheme, to each IP address.
 func withPort(u *url.URL, addresses []string) []string {
 	port := u.Port()
 	if port == "" {
@@ -164,7 +164,7 @@ func withPort(u *url.URL, addresses []string) []string {
 	return out
 }
 
-// markSilent marks a replica that does not answer as silent, so that calls try it last until it answers a probe.
+// markSilent records that a replica does not answer. Calls then try it last until it answers a health check.
 func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
 	b.known = time.Now().Add(-lookupInterval) // the next call looks up addresses again, because the replica may be gone
@@ -179,7 +179,7 @@ func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // revive continues after the call
 }
 
-// revive probes a silent replica until it answers or no longer belongs to the service.
+// revive sends health checks to a replica until it answers or no longer belongs to the service.
 func (b *balancer) revive(e *Replica) {
 	for b.hasReplica(e) && !b.answersProbe(context.Background(), e, probeTimeout) {
 		e.renewConnections()
@@ -192,15 +192,15 @@ func (b *balancer) revive(e *Replica) {
 	e.silent.Store(false)
 }
 
-// hasReplica reports whether a replica is among the service's current replicas.
+// hasReplica reports whether a replica still belongs to the service.
 func (b *balancer) hasReplica(e *Replica) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Contains(b.endpoints, e)
 }
 
-// answersProbe sends a health check to a replica, and reports whether the replica answers within the timeout. An
-// error that the replica returns is an answer too.
+// answersProbe reports whether a replica answers a health check within the timeout. An error that the replica
+// returns is an answer too.
 func (b *balancer) answersProbe(ctx context.Context, e *Replica, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(e.withReplica(ctx), timeout)
 	defer cancel()
@@ -208,7 +208,7 @@ func (b *balancer) answersProbe(ctx context.Context, e *Replica, timeout time.Du
 	return err == nil || connect.IsWireError(err)
 }
 
-// close stops probes and closes unused connections.
+// close stops health checks and closes unused connections.
 func (b *balancer) close() {
 	close(b.closed)
 	b.tasks.Wait()
@@ -219,24 +219,24 @@ func (b *balancer) close() {
 	}
 }
 
-// newSilences returns the metric that counts how often a replica was found not to answer.
+// newSilences returns the metric that counts how often a replica stopped answering.
 func newSilences(meters metric.MeterProvider) metric.Int64Counter {
 	return telemetry.Must(meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
 		metric.WithDescription("Replicas of another service that were found not to answer. Labels: service.")))
 }
 
-// serviceOf returns the first part of an address's host name (the name of the Kubernetes Service).
+// serviceOf returns the name of the Kubernetes Service, which is the first part of the host name in address.
 func serviceOf(address *url.URL) string {
 	service, _, _ := strings.Cut(address.Hostname(), ".")
 	return service
 }
 
-// Replica is a replica of a service. Its IP address and port identify it.
+// Replica contains a client's connections to a single replica of a service, at one IP address and port.
 type Replica struct {
 	address   string // host:port
 	service   *balancer
 	transport atomic.Pointer[http.Transport]
-	// silent is true if the replica does not answer. Calls then try this replica after all other replicas.
+	// silent is true while the replica does not answer. Calls then try the other replicas first.
 	silent atomic.Bool
 }
 
@@ -246,8 +246,8 @@ func newReplica(address string, service *balancer) *Replica {
 	return r
 }
 
-// renewConnections makes the next calls open new connections. If the address is the cluster IP of a Service, the
-// new connections may reach another pod of the Service.
+// renewConnections makes later calls open new connections. If the address is the cluster IP of a Service, these may
+// reach another pod of the Service.
 func (r *Replica) renewConnections() {
 	former := r.transport.Swap(r.service.dial())
 	former.CloseIdleConnections()
@@ -258,7 +258,7 @@ func (r *Replica) renewConnections() {
 // Address returns the replica's address as host:port.
 func (r *Replica) Address() string { return r.address }
 
-// Silent reports whether the replica did not answer a call, and has not answered a probe since then.
+// Silent reports whether the replica failed to answer a call and has answered no health check since then.
 func (r *Replica) Silent() bool { return r.silent.Load() }
 
 func (r *Replica) close() { r.transport.Load().CloseIdleConnections() }
@@ -266,8 +266,7 @@ func (r *Replica) close() { r.transport.Load().CloseIdleConnections() }
 // endpointKey is the context key of the replica that a call must use.
 type endpointKey struct{}
 
-// router sends a request to the replica in the request's context. If the context contains no replica, it sends the
-// request to the host in the URL.
+// router sends a request to the replica in the request's context. Without a replica, it uses the host in the URL.
 type router struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.

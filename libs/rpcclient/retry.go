@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// retryFor is the time for which a call to an unreachable service is retried. It is long enough for the restart of
-	// a replica, and for a busy node to learn the endpoints of a new Service.
+	// retryFor limits the time for retries of a call to an unreachable service. It is long enough for a replica to
+	// restart, and for a busy node to learn the endpoints of a new Service.
 	retryFor = 15 * time.Second
 	// firstWait is the delay before the first retry of a call that did not reach the service. The delay doubles with
 	// each retry, up to maxWait.
@@ -25,9 +25,9 @@ const (
 // ErrSilent is the error of a call if the replica answers neither the call nor a health check.
 var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
-// WrapUnary implements connect.Interceptor. It distributes calls over the replicas of the service. If a call does
-// not reach its replica, WrapUnary retries it at the next replica, for up to 15 seconds. It does not retry a call
-// if a replica returned an error.
+// WrapUnary implements connect.Interceptor. It distributes calls over the replicas of the service. For up to 15
+// seconds, it retries a call at the next replica if a replica cannot be reached or stops answering. An error that a
+// replica returned is not retried.
 func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		deadline := time.Now().Add(retryFor)
@@ -44,7 +44,7 @@ func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingClient implements connect.Interceptor. It does not distribute streams.
+// WrapStreamingClient implements connect.Interceptor. It neither distributes nor retries streams.
 func (b *balancer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
@@ -54,7 +54,7 @@ func (b *balancer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	return next
 }
 
-// callReplicas tries the replicas in the order of inOrder, until one of them returns a response or an error.
+// callReplicas calls the replicas in order until one of them returns a response or an error.
 func (b *balancer) callReplicas(
 	ctx context.Context, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
@@ -74,19 +74,19 @@ func (b *balancer) callReplicas(
 	return nil, err
 }
 
-// Replicas returns the replicas of the service in the order in which a call should try them. Each call of Replicas
-// begins with another replica, and replicas that do not answer are last. Replicas waits until the service's name is
-// resolved.
+// Replicas returns the replicas of the service in the order in which a caller should try them. The first replica
+// changes with each call to spread the load. Replicas that do not answer are last. Replicas waits until the
+// service's name is resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// ProbeTimeout is the timeout for the probes in the first attempt of a call. Callers should double it in each
-// further attempt, because the replica may only be slow.
+// ProbeTimeout is the timeout of health checks during the first attempt of a call. Callers should double it for
+// each further attempt, because the replica may just be slow.
 const ProbeTimeout = probeTimeout
 
-// Call sends the requests of the function call to the replica, and fails early if the replica stops answering. Until
-// the function calls answered, Call probes the replica every second. If the replica does not answer a probe within
-// timeout, Call cancels the context and returns [ErrSilent]. The function unreached reports whether an error means
-// that the request did not reach the replica. In both cases, later calls try it last until it answers a probe.
+// Call sends the requests of the function call to the replica. Every second, until call calls answered, it also
+// sends a health check. If the replica does not answer within timeout, Call cancels call and returns [ErrSilent].
+// Later calls then try the replica last until it answers a health check. This also applies if unreached reports
+// that an error of call means that the request did not reach the replica.
 func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
@@ -114,7 +114,7 @@ func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached fun
 	return err
 }
 
-// isUnreached reports whether err means that a call did not reach the service, so that a retry is safe.
+// isUnreached reports whether a call failed without an answer from the service and may be retried.
 func isUnreached(err error) bool {
 	return connect.CodeOf(err) == connect.CodeUnavailable && !connect.IsWireError(err)
 }

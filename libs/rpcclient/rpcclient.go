@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcclient creates clients for the calls between the services of this project. They use gRPC over HTTP/2,
-// with tracing, and with TLS for https URLs. All calls to an address share a limited number of connections.
+// Package rpcclient creates gRPC clients for calls between the services of this project, with tracing and, for
+// https URLs, with TLS. All calls to an address share a limited number of connections.
 package rpcclient
 
 import (
@@ -24,17 +24,15 @@ import (
 )
 
 const (
-	// dialTimeout is the timeout for opening a connection. It is short, because the network silently drops packets to
-	// deleted pods, and a node drops packets to a new Service until it has received the Service's rules.
+	// dialTimeout is the timeout for opening a connection. It is short, because packets to a deleted pod, or to a
+	// Service that is new to the node, are dropped without a reply.
 	dialTimeout = time.Second
-	// pingAfter is the time without traffic after which the client sends an HTTP/2 ping, and pingTimeout is the
-	// timeout for the answer. Without pings, the client would notice only after many minutes that a host has
-	// disappeared.
+	// pingAfter is the time without received data after which the client sends an HTTP/2 ping. Without pings, the
+	// client would notice the loss of a host only after many minutes.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxConnections limits the connections to an address, which all calls share. Without this limit, each of many
-	// calls that begin at the same time would open a connection. Together they would exceed the server's limit for a
-	// client address.
+	// maxConnections limits the connections to an address, which all calls share. Without it, many calls at the same
+	// time would each open a connection, and exceed the server's limit for a client address.
 	maxConnections = 16
 	// idleTimeout is the time after which an unused connection is closed.
 	idleTimeout = 5 * time.Minute
@@ -43,23 +41,23 @@ const (
 // Option configures a client.
 type Option func(*Client)
 
-// Client contains the connections to a service. Pass HTTP and Options to the constructor of a generated client.
+// Client contains the connections to a service. Pass its HTTP and Options to the constructor of a generated client.
 type Client struct {
 	// HTTP sends the requests. It has no timeout, because each call has its own deadline.
 	HTTP *http.Client
-	// Options makes a generated client use gRPC and tracing. Each client needs it in addition to HTTP.
+	// Options contains the options for gRPC and tracing that each generated client needs.
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer
-	// dial opens connections and lookup resolves names. Tests replace them by [OverNetwork].
+	// dial opens connections, and lookup resolves host names. Tests replace both by [OverNetwork].
 	dial   dial
 	lookup lookup
 }
 
-// New returns a client for the service at address, which is http://host:port or https://host:port. Callers must
-// close it. It sends requests to address, or to a single replica of the service (see [Client.Balanced] and
-// [Replica.Call]). Secure configures TLS for https. If it is nil, the client trusts the operating system's
-// authorities, and the server's certificate must contain the host name in address.
+// New returns a client for the service at address, such as https://host:port. Callers must close the client. It
+// sends all requests to address, unless [Client.Balanced] or [Replica.Call] selects a replica. Secure configures
+// TLS for https. If it is nil, the client trusts the operating system's authorities, and the server's certificate
+// must contain the host name in address.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	c := &Client{dial: (&net.Dialer{Timeout: dialTimeout}).DialContext, lookup: lookupHost}
 	for _, option := range options {
@@ -70,8 +68,8 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 		return nil, fmt.Errorf("read a service's address: %w", err)
 	}
 	if secure == nil {
-		// The certificate must contain the name of the service even if the client connects to the IP address of a
-		// replica, because all replicas use the service's certificate.
+		// All replicas use the certificate of the service. The client therefore expects the service's name, even if it
+		// connects to the IP address of a replica.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
 	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tel.Interceptor())}
@@ -87,10 +85,9 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 	return c, nil
 }
 
-// Balanced returns an option for generated clients whose calls are safe to repeat. It distributes the calls over
-// the replicas of the service (the IP addresses of the service's name). A call is retried at the next
-// replica, for up to 15 seconds, if it does not reach its replica, or if the replica answers neither the call nor a
-// probe. Calls try a replica that does not answer after all other replicas.
+// Balanced returns an option that distributes the calls of a generated client over the IP addresses of the service.
+// For up to 15 seconds, a call is retried at the next replica if its replica cannot be reached or stops answering.
+// The calls must therefore be safe to repeat. Calls try replicas that do not answer last.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
 // newTransport returns the HTTP/2 transport for the connections to a service or to one of its replicas.
@@ -110,8 +107,8 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainErrors wraps dial, so that its timeout errors have no type. Otherwise a caller would interpret a timeout of
-// the connection as the end of its own deadline. The opened connections also return errors without a type (see
+// plainErrors wraps dial to return timeout errors without their type. With the type, callers would mistake a
+// timeout of the connection for the end of their own deadline. The opened connections also hide such types (see
 // plainConn).
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -126,7 +123,7 @@ func plainErrors(dial dial) dial {
 	}
 }
 
-// Close stops probes, and closes unused connections. Callers must call it once. Close of a nil Client does nothing.
+// Close stops health checks and closes unused connections. Callers must call it once. It ignores a nil Client.
 func (c *Client) Close() {
 	if c == nil {
 		return
@@ -137,8 +134,8 @@ func (c *Client) Close() {
 
 type lookup func(ctx context.Context, host string) ([]string, error)
 
-// OverNetwork returns an option for tests: the client uses the given functions instead of the machine's network and
-// DNS. If dial is nil, the client uses the machine's network.
+// OverNetwork returns an option for tests that replaces the machine's network and DNS by the given functions. If
+// dial is nil, the client uses the machine's network.
 func OverNetwork(
 	dial func(ctx context.Context, network, address string) (net.Conn, error),
 	lookup func(ctx context.Context, host string) ([]string, error),
@@ -151,8 +148,8 @@ func OverNetwork(
 	}
 }
 
-// lookupHost returns the IP addresses of a host. If the host has IPv4 addresses, lookupHost omits IPv6 addresses,
-// because a replica with both kinds of addresses would otherwise count twice.
+// lookupHost returns the IP addresses of a host. It omits IPv6 addresses if the host has IPv4 addresses, so that a
+// replica with both does not count twice.
 func lookupHost(ctx context.Context, host string) ([]string, error) {
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -168,9 +165,9 @@ func lookupHost(ctx context.Context, host string) ([]string, error) {
 	return out, nil
 }
 
-// plainConn is a connection whose errors have no type. If a server breaks a connection, the error is ECONNRESET or
-// EPIPE. Connect would return Canceled for these errors, because on a server they mean that the client left, and
-// the caller would not retry.
+// plainConn is a connection that returns ECONNRESET and EPIPE as errors without a type. They mean that the server
+// broke the connection. Connect would convert them to Canceled, as if a client had left, and callers would not
+// retry.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.
@@ -185,8 +182,8 @@ func (c plainConn) Write(p []byte) (int, error) {
 	return n, plainError(err)
 }
 
-// plainError returns an error with the same text but without the type, if Connect would misinterpret the type. It
-// returns other errors unchanged.
+// plainError removes the type of ECONNRESET and EPIPE errors, because Connect would misinterpret it. It returns
+// other errors unchanged.
 func plainError(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return errors.New(err.Error())
