@@ -17,7 +17,7 @@ const (
 	elsewhereOwner  = "owner"
 )
 
-// elsewhere wraps an error of a pod-manager's replica when another replica may grant the lease.
+// elsewhere wraps the error of a pod-manager's replica if another replica may grant the lease.
 type elsewhere struct {
 	error
 	owner string // the replica to use, as host:port; empty means any other replica
@@ -34,12 +34,12 @@ func (e elsewhere) Detail() proto.Message {
 	return info
 }
 
-// Elsewhere marks an error so that clients retry the call at another replica. Use it for the state of a replica,
-// such as its shutdown or missing synchronization with the cluster, and not for problems of the image.
+// Elsewhere marks an error so that clients retry the call at another replica. Use it if the replica is shutting
+// down or not yet synchronized with the cluster, but not for problems of the image.
 func Elsewhere(err error) error { return elsewhere{error: err} }
 
-// OwnedBy marks an error so that clients retry the call at owner. This is the host:port of the replica that manages
-// the pods of the image.
+// OwnedBy marks an error so that clients retry the call at owner, the host:port of the replica that manages the
+// pods of the image.
 func OwnedBy(owner string, err error) error { return elsewhere{err, owner} }
 
 // OwnerOf returns the address that [OwnedBy] added to err, or an empty string.

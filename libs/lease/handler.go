@@ -19,7 +19,7 @@ import (
 )
 
 // MaxRequestBytes is the maximum size of a client's message to a pod-manager. Messages contain little more than the
-// name of an image or the problem of a pod.
+// name of an image or the description of a pod's problem.
 const MaxRequestBytes = 64 << 10
 
 // Handler returns the RPC service of a pod-manager, which passes calls to m. When the context that stopping returns
@@ -79,7 +79,7 @@ func (h *handler) awaitLease(ctx context.Context,
 	release := func() bool { return true }
 	defer func() { release() }()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		// From now on, a shutdown cancels the request. Requests that need not wait are still granted.
+		// A shutdown may cancel the request from now on, because it must wait. Requests without a wait are still granted.
 		waited.Do(func() { release = h.cancelAtStop(cancel) })
 		// We ignore the error, because ctx is canceled too if the client is gone.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})

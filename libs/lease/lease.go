@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease is the Go API of the pod-manager, which grants callers the use of a function's pod for an
-// evaluation. The caller sends its input directly to the pod, so that large inputs do not pass through the
-// pod-manager. A [Manager] is the pod-manager in the same process, or a [Client] of a pod-manager in another
-// process, where [Handler] serves the calls.
+// Package lease is the Go API of the pod-manager. A lease permits a caller to run an evaluation in a function's
+// pod. The caller sends its input directly to the pod, so that large inputs do not pass through the pod-manager. A
+// [Manager] is the pod-manager in the same process, or a [Client] of a pod-manager in another process, where
+// [Handler] serves the calls.
 package lease
 
 import (

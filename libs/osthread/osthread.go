@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package osthread runs code that irreversibly changes its operating system thread, for example by a sandbox with
-// Landlock or seccomp.
+// Package osthread runs code that irreversibly changes its operating system thread, for example by entering a
+// sandbox of Landlock or seccomp.
 package osthread
 
 import (

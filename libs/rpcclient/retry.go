@@ -26,8 +26,8 @@ const (
 var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
 // WrapUnary implements connect.Interceptor. It distributes calls over the replicas of the service. For up to 15
-// seconds, it retries a call at the next replica if a replica cannot be reached or stops answering. An error that a
-// replica returned is not retried.
+// seconds, it retries a call at the next replica if a replica cannot be reached or stops answering. It does not
+// retry a call that a replica answered with an error.
 func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		deadline := time.Now().Add(retryFor)
@@ -83,10 +83,10 @@ func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.ba
 // each further attempt, because the replica may just be slow.
 const ProbeTimeout = probeTimeout
 
-// Call sends the requests of the function call to the replica. Every second, until call calls answered, it also
-// sends a health check. If the replica does not answer within timeout, Call cancels call and returns [ErrSilent].
-// Later calls then try the replica last until it answers a health check. This also applies if unreached reports
-// that an error of call means that the request did not reach the replica.
+// Call runs the function call, which sends requests to the replica. It also sends a health check every second until
+// call calls answered. If the replica does not answer within timeout, Call cancels call and returns [ErrSilent].
+// Later calls then try the replica last until it answers a health check. They also do so after an error for which
+// unreached returns true.
 func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {

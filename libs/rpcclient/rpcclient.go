@@ -108,8 +108,7 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // plainErrors wraps dial to return timeout errors without their type. With the type, callers would mistake a
-// timeout of the connection for the end of their own deadline. The opened connections also hide such types (see
-// plainConn).
+// timeout of the connection for the end of their own deadline. It also wraps each opened connection in plainConn.
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -165,9 +164,9 @@ func lookupHost(ctx context.Context, host string) ([]string, error) {
 	return out, nil
 }
 
-// plainConn is a connection that returns ECONNRESET and EPIPE as errors without a type. They mean that the server
-// broke the connection. Connect would convert them to Canceled, as if a client had left, and callers would not
-// retry.
+// plainConn is a connection that returns ECONNRESET and EPIPE as errors without a type. These errors mean that the
+// server broke the connection. Connect would convert them to Canceled, as if a client had left, and callers would
+// not retry.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.

@@ -23,13 +23,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Access admits or rejects a request, before its body is read. It returns the context for the handler, or the error
+// Access admits or rejects a request before its body is read. It returns the context for the handler, or the error
 // for the caller.
 type Access func(r *http.Request) (context.Context, error)
 
-// Callers returns an Access that admits a client if the SPIFFE ID in the client's certificate matches a pattern. If
-// identity is nil, the server does not use TLS and clients cannot present a certificate. Then Callers returns nil,
-// and a nil Access admits all clients.
+// Callers returns an Access that admits a client if the SPIFFE ID in its certificate matches a pattern. If identity
+// is nil, the server does not use TLS. Callers then returns nil, and all clients are admitted.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
@@ -47,14 +46,14 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error for a request without a valid identity. The error has an RPC code instead of a
-// class of package fault, because only the client handles it.
+// Unauthenticated returns the error for a request without a valid identity. It is a Connect error without a class
+// of package fault, because only the client handles it.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }
 
-// Caller returns the IP address of the client that made the current call. It omits the port, so that all
-// connections of a pod count as the same caller. Without a current call in ctx, it returns an empty string.
+// Caller returns the IP address of the client of the RPC in ctx. It omits the port, so that all connections of a
+// pod count as the same caller. The address is empty if ctx contains no RPC.
 func Caller(ctx context.Context) string {
 	call, ok := connect.CallInfoForHandlerContext(ctx)
 	if !ok {
@@ -63,12 +62,12 @@ func Caller(ctx context.Context) string {
 	return serve.Peer(call.Peer().Addr)
 }
 
-// Hosts contains the host names by which browsers may call a port. IP addresses and localhost are always permitted.
+// Hosts contains the host names that browsers may use to call a port, in addition to IP addresses and localhost.
 type Hosts []string
 
-// Permit reports whether a browser may call the port by the host name in the request's Host header. It prevents DNS
-// rebinding: a malicious web site can let its own host name resolve to our address, so that its scripts can read
-// our answers. The Host header of such a request contains the site's name.
+// Permit reports whether a browser may use this Host header to call the port. The check prevents DNS rebinding. In
+// this attack, a malicious web site lets its own host name resolve to our address, so that its scripts can read our
+// answers. The Host header then contains the site's name.
 func (h Hosts) Permit(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -81,9 +80,9 @@ func (h Hosts) Permit(host string) bool {
 		slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// isWebSite reports whether a request must be rejected because a script of another web site sent it, or because it
-// has a host name that is not permitted. Only requests with the header Origin or Sec-Fetch-Site are rejected,
-// because only browsers send these headers.
+// isWebSite reports whether a request must be rejected because a script of another web site sent it, or because its
+// host name is not permitted. It checks only requests with the header Origin or Sec-Fetch-Site, because only
+// browsers send these headers.
 func (h Hosts) isWebSite(r *http.Request) bool {
 	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 	return browser && (http.NewCrossOriginProtection().Check(r) != nil || !h.Permit(r.Host))
@@ -92,13 +91,13 @@ func (h Hosts) isWebSite(r *http.Request) bool {
 // maxPathBytes is the maximum length of a request's path in a log line.
 const maxPathBytes = 200
 
-// rejections counts and logs the requests that a port rejects because of their sender.
+// rejections counts and logs requests from callers that may not use a port.
 type rejections struct {
 	port      string
 	telemetry *telemetry.Telemetry
 	total     metric.Int64Counter
-	// lines contains a rate limiter of log lines for each reason of a rejection. Many rejections for one reason then
-	// do not hide a rejection for another reason. The reasons are RPC codes, so that the map stays small.
+	// lines contains a rate limiter of log lines for each of the few RPC error codes. Many rejections with the same
+	// code then do not hide a rejection with another code.
 	lines sync.Map
 }
 
@@ -110,7 +109,7 @@ func newRejections(port string, t *telemetry.Telemetry) *rejections {
 	return &rejections{port: port, telemetry: t, total: total}
 }
 
-// recordRejection counts a rejected request, and logs at most one request per minute and reason.
+// recordRejection counts a rejected request, and logs at most one request per minute and RPC error code.
 func (r *rejections) recordRejection(req *http.Request, err error) {
 	reason := connect.CodeOf(err).String()
 	r.total.Add(req.Context(), 1, metric.WithAttributes(

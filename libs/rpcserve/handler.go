@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Handler is the HTTP handler of a port with its RPC services. Package serve calls it for each request.
+// Handler is the HTTP handler for the RPC services of a port.
 type Handler struct {
 	telemetry *telemetry.Telemetry
 	access    Access // nil admits all requests
@@ -29,15 +29,15 @@ type Handler struct {
 	services  map[string]mount // by the path prefix of its methods, such as "/grpc.health.v1.Health/"
 }
 
-// mount is an RPC service of a port, with its limits and its handler.
+// mount is an RPC service of a port, with its HTTP handler and its limits.
 type mount struct {
 	name string
-	// requestBytes and responseBytes limit the size of each request and response message.
+	// requestBytes and responseBytes are the maximum sizes of a request message and of a response message.
 	requestBytes, responseBytes int
-	// idles is true for services with streams, whose clients may send nothing for a long time. Then no minimum rate is
-	// required for requests. An incomplete message of such a client occupies at most requestBytes of memory.
+	// idles is true if clients may send nothing for a long time, as on streams. The server then requires no minimum
+	// rate. An incomplete message of such a client occupies at most requestBytes of memory.
 	idles bool
-	// options are the service's handler options, without the options for its limits.
+	// options contains the Connect options of the service, except the options for its limits.
 	options []connect.HandlerOption
 	handler http.Handler
 }
@@ -50,9 +50,9 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	path, next := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// A compressed message may need a thousand times its size in memory. ServeHTTP rejects compressed messages, and
-		// this option removes Connect's support for them. Responses are not compressed, because callers are in the same
-		// cluster, and compressing megabytes takes longer than sending them.
+		// This option removes Connect's support for compression. A compressed request may grow to a thousand times its
+		// size in memory. Responses go to callers in the same cluster, so that compressing megabytes takes longer than
+		// sending them.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithCompressMinBytes(math.MaxInt),
 	}, m.options...)...)
@@ -61,8 +61,8 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	return nil
 }
 
-// Restrict returns a handler with the same services for another port. Access decides which requests this port
-// answers, and a nil Access admits all requests. Port is the name of the port in metrics and logs.
+// Restrict returns a handler with the same services for another port. This port answers only the requests that
+// access admits, and all requests if access is nil. Port is the port's name in metrics and logs.
 func (h *Handler) Restrict(port string, access Access) *Handler {
 	restricted := *h
 	restricted.access = access
@@ -70,11 +70,11 @@ func (h *Handler) Restrict(port string, access Access) *Handler {
 	return &restricted
 }
 
-// ServeHTTP implements http.Handler. It rejects requests that are not permitted or are compressed, and passes other
-// requests to their service.
+// ServeHTTP implements http.Handler. It rejects unauthorized and compressed requests, and passes all other requests
+// to their service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context() //nolint:contextcheck // access returns the request's context with an identity
-	// All requests except health checks need permission, because the probes of Kubernetes cannot present an identity.
+	// All requests except health checks need permission, because the probes of Kubernetes cannot authenticate.
 	if h.access != nil && !strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
 		var err error
 		if ctx, err = h.access(r); err != nil {
@@ -104,17 +104,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	service.handler.ServeHTTP(w, r)
 }
 
-// writeError answers a request with an error instead of passing it to its service.
+// writeError answers a request with an RPC error.
 func (h *Handler) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	_ = h.errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
 }
 
-// compressionHeaders contains the request headers that name a compression: the headers of gRPC and gRPC-Web, of
-// Connect, and of streams in Connect.
+// compressionHeaders contains the request headers for compression in gRPC, Connect and streams of Connect.
 var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
 
-// compressionOf returns the name of a request's compression, or an empty string. ServeHTTP rejects a compressed
-// request before reading it, with an error that explains the remedy. Connect's own error would not explain it.
+// compressionOf returns the name of a request's compression, or an empty string. ServeHTTP uses it to reject
+// compressed requests, because the error that Connect would return does not explain the remedy.
 func compressionOf(r *http.Request) string {
 	for _, header := range compressionHeaders {
 		if name := r.Header.Get(header); name != "" && name != "identity" {
@@ -124,11 +123,11 @@ func compressionOf(r *http.Request) string {
 	return ""
 }
 
-// passed is a deadline in the past. Setting it makes a pending Read return.
+// passed is a deadline in the past. As a read deadline, it makes a pending Read return.
 var passed = time.Unix(1, 0)
 
-// pacedBody is the body of a request, and fails if the client sends it too slowly. Otherwise a slow client could
-// occupy the request's memory without a limit. A single goroutine must read the body, without pauses.
+// pacedBody is a request body that returns an error if the client sends it too slowly. Otherwise a slow client
+// could occupy the request's memory for an unlimited time. A single goroutine must read the body, without pauses.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *slowclient.Meter
@@ -142,7 +141,7 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 	}
 }
 
-// Read implements io.Reader. It measures the client only within Read, because the server does not wait for it at
+// Read implements io.Reader. Only the time within Read counts, because the server does not wait for the client at
 // other times. If the client is too slow, Read returns a *connect.Error, which Connect does not change.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcserve creates the HTTP handler for a port with RPC services. All services support the protocols gRPC,
-// gRPC-Web and Connect, health checks, reflection and telemetry, and convert errors to status codes in the same
-// way.
+// Package rpcserve creates the HTTP handler for the RPC services of a port. All services support gRPC, gRPC-Web and
+// Connect. The handler adds health checks, reflection, telemetry, and the conversion of errors to status codes.
 package rpcserve
 
 import (
@@ -21,15 +20,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Service configures one of the RPC services of a port.
+// Service configures an RPC service of a port.
 type Service struct {
 	// Name is the full name of the service, with its package, such as "grpc.health.v1.Health".
 	Name string
-	// Handler is the service's generated constructor. It returns the service's HTTP handler, and the path prefix of
-	// the service's methods.
+	// Handler is the generated constructor of the service's HTTP handler. It also returns the path prefix of the
+	// service's methods.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
-	// Streams is true if a method of the service is a stream. No minimum rate is then required for requests, because
-	// clients of streams may send nothing for a long time.
+	// Streams must be true if the service has a streaming method. Clients then need not send at a minimum rate,
+	// because a stream may be idle for a long time.
 	Streams bool
 	// MaxRequestBytes and MaxResponseBytes limit the size of each message and are required. A call with a larger
 	// message fails with ResourceExhausted.
@@ -40,18 +39,19 @@ type Service struct {
 type Config struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// Access decides which requests the port answers. Health checks are always answered. A nil Access admits all
-	// requests. Port is the name of the port in metrics and log lines about rejected requests.
+	// Access authorizes the requests to the port, except health checks. A nil Access admits all requests. Port is the
+	// port's name in metrics and in log lines about rejected requests.
 	Access Access
 	Port   string
 	// Hosts contains the host names that browsers may use to call the port.
 	Hosts Hosts
 }
 
-// healthBytes limits the messages of health checks, which contain the name of a service.
+// healthBytes is the maximum size of a health check's messages, which contain at most the name of a service.
 const healthBytes = 4 << 10
 
-// NewHandler returns the handler for a port with the services. Each service must limit the size of its messages.
+// NewHandler returns the HTTP handler for the services of a port. It returns an error if a service does not limit
+// the size of its messages.
 func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 	options := []connect.HandlerOption{
 		connect.WithInterceptors(cfg.Telemetry.Interceptor(), rpcfault.Interceptor()),
@@ -70,7 +70,7 @@ func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 		}
 		names = append(names, s.Name)
 	}
-	// Health checks get no tracing, because they are too frequent.
+	// Health checks are not traced, because they are too frequent.
 	health := mount{name: grpchealth.HealthV1ServiceName, requestBytes: healthBytes, responseBytes: healthBytes}
 	err := h.add(health, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)

@@ -23,8 +23,8 @@ var goAway = []byte{
 	0, 0, 0, 0, // error code: no error
 }
 
-// checkAge makes the client open a new connection if this connection is too old or the server is shutting down. It
-// requests this by a GOAWAY frame or, with HTTP/1.1, by the response header "Connection: close".
+// checkAge makes the client reconnect if the connection is too old or the server is shutting down. HTTP/2 clients
+// receive a GOAWAY frame, and HTTP/1.1 clients the response header "Connection: close".
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -41,8 +41,8 @@ func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askToReplace writes the GOAWAY frame if the client must open a new connection. It writes the frame only once, and
-// only between two other frames. The caller holds the lock.
+// askToReplace sends the GOAWAY frame once if the client must open a new connection. It does nothing while another
+// frame is incomplete. Callers must hold mu.
 func (c *conn) askToReplace() error {
 	if !c.replace.Load() || c.asked || !c.frames.atBoundary() {
 		return nil
@@ -52,9 +52,9 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt requests the client to open a new connection at the given time, before the client's certificate expires,
-// because later requests would be rejected. A timer sends the GOAWAY frame even if the connection is idle. Callers
-// must call expireAt before the first request.
+// expireAt makes the client reconnect at the given time, before its certificate expires, because later requests
+// would be rejected. A timer sends the GOAWAY frame even if the connection is idle. Callers must call expireAt
+// before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at
@@ -80,8 +80,8 @@ const (
 	flagEndHeaders    = 0x4
 )
 
-// frames parses the HTTP/2 frames that a server writes, to find the places where we can insert the GOAWAY frame.
-// The zero value is ready for the first byte of a connection.
+// frames parses the HTTP/2 frames that a server writes to find positions for the GOAWAY frame. The zero value is
+// ready for use at the first byte of a connection.
 type frames struct {
 	header [frameHeaderBytes]byte
 	have   int  // number of bytes in header
@@ -116,6 +116,6 @@ func (f *frames) parseHeader() {
 	}
 }
 
-// atBoundary reports whether another frame may be inserted now. It may not be inserted into a frame, or into a
+// atBoundary reports whether a frame may be inserted now. This is not permitted within another frame or within a
 // sequence of header frames.
 func (f *frames) atBoundary() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

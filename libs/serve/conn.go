@@ -15,23 +15,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
-// listener accepts the connections of a port within its limits. It closes further connections immediately, because
-// a client can handle a closed connection better than a connection without answers.
+// listener accepts the connections of a port up to its limits. It closes further connections immediately, because a
+// client can handle a closed connection better than a connection without answers.
 type listener struct {
 	net.Listener
 	limits *limits
 	tls    *tls.Config   // nil if no client may use TLS
 	age    time.Duration // maximum age of connections; 0 means no maximum
-	// rejected is called for each new connection that the listener closes because too many are open. evicted is called
-	// for each idle connection that the listener closes to admit a new connection.
+	// rejected is called when a new connection is closed because too many are open. evicted is called when an idle
+	// connection is closed to admit a new connection.
 	rejected, evicted func(peer string)
 	// failed is called for each TLS handshake that fails.
 	failed func(peer string, err error)
 
-	// draining is true while the server shuts down but answers requests. Clients must then replace all connections.
+	// draining is true while the server still answers requests during its shutdown. Clients must then reconnect.
 	draining atomic.Bool
-	// lastLate is the time of the last request on a connection that was opened while draining was true. Such requests
-	// show that load balancers still send clients to this server.
+	// lastLate is the time of the last request on a connection that was opened during the shutdown. Such a request
+	// shows that load balancers still send clients to this server.
 	lastLate atomic.Pointer[time.Time]
 }
 
@@ -56,8 +56,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn returns a connection whose maximum age varies randomly by up to a tenth. Clients that connected at the
-// same time then do not all reconnect at the same time.
+// newConn prepares an accepted connection. Its maximum age varies randomly by up to a tenth, so that clients that
+// connected at the same time do not all reconnect at the same time.
 func (l *listener) newConn(accepted net.Conn) *conn {
 	transport := newTransport(accepted)
 	c := &conn{
@@ -100,7 +100,7 @@ func (t *transport) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite closes the sending half of a connection.
+// CloseWrite closes the sending half of the TCP connection.
 func (t *transport) CloseWrite() error {
 	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -108,15 +108,15 @@ func (t *transport) CloseWrite() error {
 	return nil
 }
 
-// conn is a connection for the HTTP server. It decrypts TLS, counts the connection's requests for the limits of the
-// port, and requests the client to open a new connection when this connection is too old.
+// conn is a client's connection to the HTTP server. It decrypts TLS, counts running requests, and makes the client
+// open a new connection when this connection is too old.
 type conn struct {
 	net.Conn  // transport, or a TLS connection over it: see startTLS
 	transport *transport
 	listener  *listener
 	peer      string
 
-	// The following fields are guarded by the mutex of listener.limits.
+	// The following fields are guarded by listener.limits.mu.
 	counted   bool
 	requests  int // running requests
 	used      bool
@@ -148,8 +148,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. If the client must open a new connection, Write sends the GOAWAY frame before p, so
-// that the client already sends its next request on the new connection.
+// Write implements net.Conn. If the client must reconnect, Write sends the GOAWAY frame before p, so that the
+// client already sends its next request on a new connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.startTLS(); err != nil {
 		return 0, err
@@ -191,8 +191,8 @@ func (c *conn) CloseWrite() error {
 	return c.transport.CloseWrite()
 }
 
-// beginRequest and endRequest count the requests that are running on the connection. Only a connection without
-// running requests may be evicted.
+// beginRequest counts a request as running until endRequest. Only connections without running requests may be
+// closed to admit new connections.
 func (c *conn) beginRequest() {
 	c.listener.limits.mu.Lock()
 	defer c.listener.limits.mu.Unlock()
@@ -207,8 +207,8 @@ func (c *conn) endRequest() {
 	c.idleSince = time.Now()
 }
 
-// Peer returns the host in an address such as "10.0.0.1:5000". All connections from the same host count as the same
-// peer in limits and logs.
+// Peer returns an address without its port, so that all connections from a host count as the same peer in limits
+// and logs.
 func Peer(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -217,7 +217,7 @@ func Peer(address string) string {
 	return host
 }
 
-// connKey is the context key by which a request's handler finds the connection of the request.
+// connKey is the context key for the connection of a request.
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {
@@ -225,18 +225,17 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 }
 
 const (
-	// handshakeTimeout limits the time of a TLS handshake.
+	// handshakeTimeout is the timeout of a TLS handshake.
 	handshakeTimeout = 10 * time.Second
-	// recordHandshake is the first byte that a client sends if, and only if, it uses TLS.
+	// recordHandshake is the first byte that clients send with TLS. Clients without TLS never begin with it.
 	recordHandshake = 0x16
-	// maxSecureAge is the maximum age of connections if the endpoint uses TLS and does not set MaxConnectionAge. The
-	// age is limited because certificates expire.
+	// maxSecureAge is the default of MaxConnectionAge for endpoints with TLS. The age is limited because certificates
+	// expire.
 	maxSecureAge = time.Hour
 )
 
-// startTLS performs the TLS handshake if the client's first byte shows that the client uses TLS. Only the first
-// call has an effect. The first Read or Write calls startTLS, and Accept does not, so that a slow client does not
-// delay other clients.
+// startTLS performs the TLS handshake once if the client's first byte shows that it uses TLS. Read and Write call
+// startTLS instead of Accept, so that a slow client does not delay other clients.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {
 		return nil

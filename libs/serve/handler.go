@@ -15,9 +15,8 @@ var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	slowclient.BytesPerSecond, slowclient.Grace)
 
-// handler is the HTTP handler of each port. It sets r.TLS and passes the request to the endpoint's own handler. It
-// also counts the requests of each connection, makes clients replace old connections, and fails if a client reads
-// the response too slowly.
+// handler wraps the HTTP handler of a port. It sets r.TLS, counts the running requests of each connection, makes
+// clients replace old connections, and aborts responses that clients read too slowly.
 type handler struct{ endpoint http.Handler }
 
 // ServeHTTP implements http.Handler.

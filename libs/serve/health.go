@@ -16,30 +16,30 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Health is the health of this process, as health checks report it. [Run] sets it to ready and to not ready.
+// Health is the state of this process for health checks. [Run] marks the process as ready or not ready.
 type Health struct {
 	ready atomic.Bool
-	// able contains the function Able of each component, which health checks of a named service call.
+	// able contains the Able functions of all components, for health checks that name a service.
 	able atomic.Pointer[[]func() bool]
-	// explain returns the current problems that an operator must solve, for health checks. It may be nil.
+	// explain returns the problems that an operator must solve, for the answers of health checks. It may be nil.
 	explain  func() []string
 	once     sync.Once
 	stopping context.Context //nolint:containedctx // done when the process stops, for all of its streams
 	stop     context.CancelFunc
 }
 
-// Explain adds problems to the answers of health checks. The function details returns a sentence for each problem
-// that an operator must solve before the process can work. Call Explain before the process serves requests.
+// Explain adds the problems that details returns to the answers of health checks. Each problem is a sentence about
+// something that an operator must solve. Call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
-// Stopping returns a context that is done when the process stops accepting requests. Streams without an end, such as
-// watches, must then return, because the process waits for running requests.
+// Stopping returns a context that is done when the process stops accepting requests. Watches and other endless
+// streams must then return, because the process waits for running requests.
 func (h *Health) Stopping() context.Context {
 	h.once.Do(func() { h.stopping, h.stop = context.WithCancel(context.Background()) })
 	return h.stopping
 }
 
-// setStopping ends the context that Stopping returns.
+// setStopping cancels the context that Stopping returns.
 func (h *Health) setStopping() {
 	h.Stopping()
 	h.stop()
@@ -47,7 +47,7 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
-// watchComponents stores the function Able of each component, for later health checks.
+// watchComponents makes health checks call the Able functions of the components.
 func (h *Health) watchComponents(components []Component) {
 	var able []func() bool
 	for _, component := range components {
@@ -58,23 +58,23 @@ func (h *Health) watchComponents(components []Component) {
 	h.able.Store(&able)
 }
 
-// isServing reports whether the process is ready, as the answer to a health check. If the check names a service,
-// each component must also be able to work. Liveness probes name no service, because Kubernetes should not restart
-// the process when a component cannot work for a while.
+// isServing reports whether the process is ready. If a health check names a service, all components must also be
+// able to work. Liveness probes name no service, so that Kubernetes does not restart the process when a component
+// cannot work for a while.
 func (h *Health) isServing(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }
 	return h.ready.Load() && (service == "" || able == nil || !slices.ContainsFunc(*able, unable))
 }
 
-// Checker returns a checker for gRPC health checks of the given services, and of the empty name, which Kubernetes'
-// probes send. The checker answers SERVING while the process is ready, and otherwise NOT_SERVING. For a named
-// service, it also answers NOT_SERVING while a component cannot work.
+// Checker returns a checker for gRPC health checks of the services, and of the empty name that Kubernetes' probes
+// send. The checker answers SERVING while the process is ready, and otherwise NOT_SERVING. For a named service, all
+// components must also be able to work.
 func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }
 
-// maxDetailBytes is the maximum length of a problem in a health check's answer. Problems are sent in a header.
+// maxDetailBytes is the maximum size of a problem's description, which health checks return in a header.
 const maxDetailBytes = 1 << 10
 
 // replaceUnprintable replaces characters that are not permitted in gRPC headers by question marks.
@@ -90,7 +90,7 @@ type checker struct {
 	services []string
 }
 
-// DetailHeader is the response header of health checks that contains the problems of the process.
+// DetailHeader is the response header in which health checks describe the problems of the process.
 const DetailHeader = "Fn-Health-Detail"
 
 func (c checker) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {

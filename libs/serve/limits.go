@@ -9,18 +9,17 @@ import (
 	"sync"
 )
 
-// Limits of a connection. A client can make the server buffer at most these sizes, multiplied by the number of its
-// connections.
+// Limits of the data that the server buffers for a connection.
 const (
-	// ReceiveWindow is the HTTP/2 receive window of a request: the number of bytes that the server buffers before the
-	// handler reads them. With this size, a client in the same cluster hardly waits for acknowledgements when it sends
-	// resource lists of some megabytes. A larger size would cost more memory for each request that waits in a queue.
+	// ReceiveWindow is the maximum number of bytes that the server buffers before a handler reads an HTTP/2 request.
+	// With this size, a client in the same cluster hardly waits for acknowledgements when it sends some megabytes. A
+	// larger size would cost more memory for each request that waits in a queue.
 	ReceiveWindow = 128 << 10
-	// ConnReceiveWindow is the HTTP/2 receive window of a connection: the number of bytes that the server buffers for
-	// all requests of the connection.
+	// ConnReceiveWindow is the maximum number of bytes that the server buffers for all requests of an HTTP/2
+	// connection.
 	ConnReceiveWindow = 2 << 20
-	// MaxWindow is the maximum receive window that net/http permits, and minConnWindow the minimum receive window of a
-	// connection. net/http would silently replace other sizes by its defaults.
+	// MaxWindow is the maximum receive window, and minConnWindow the minimum receive window of a connection. net/http
+	// would silently replace sizes outside these limits by its defaults.
 	MaxWindow     = 4<<20 - 1
 	minConnWindow = 64 << 10
 	// maxHeaderBytes is the maximum size of a request's headers, which contain some ids and a token.
@@ -29,9 +28,9 @@ const (
 	maxReadFrameBytes = 64 << 10
 )
 
-// Windows contains the HTTP/2 receive windows: the bytes that a server buffers for a request, and for all requests
-// of a connection, before handlers read them. When a window is full, the client waits for an acknowledgement, which
-// takes at least a round trip.
+// Windows contains the HTTP/2 receive windows of a request and of a connection. A window is the maximum number of
+// bytes that the server buffers before handlers read them. When a window is full, the client waits for an
+// acknowledgement, which takes at least a round trip.
 type Windows struct{ Request, Connection int }
 
 // checkSizes returns an error if net/http would replace a window by its default.
@@ -48,20 +47,20 @@ var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWind
 
 // Defaults for the fields of an Endpoint.
 const (
-	// DefaultMaxConnections is the default of MaxConnections. It is far above the needs of a service, because each
-	// caller opens few connections.
+	// DefaultMaxConnections is the default limit for the open connections of a port. It is far above the needs of a
+	// service, because each caller opens few connections.
 	DefaultMaxConnections = 256
-	// DefaultMaxConnectionsPerPeer is the default of MaxConnectionsPerPeer. It is a quarter of DefaultMaxConnections,
-	// so that a single address cannot use up all connections. It is large enough for a proxy, which sends the requests
-	// of many callers from one address.
+	// DefaultMaxConnectionsPerPeer is the default limit for the open connections from one address. It is a quarter of
+	// the total, so that a single address cannot use up all connections. It is large enough for a proxy that forwards
+	// the requests of many callers.
 	DefaultMaxConnectionsPerPeer = 64
-	// DefaultMaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. Clients with more requests
-	// wait or use another connection.
+	// DefaultMaxStreams is the default limit for concurrent requests on an HTTP/2 connection. Clients with more
+	// requests wait or use another connection.
 	DefaultMaxStreams = 250
 )
 
-// limits limits the open connections of a port, in total and per client address. At a limit, a new connection
-// replaces an idle connection, so that clients without requests cannot exclude other clients.
+// limits restricts the open connections of a port, in total and per client address. At a limit, a new connection
+// replaces an idle connection, so that idle clients cannot exclude other clients.
 type limits struct {
 	total, perPeer int
 
@@ -78,8 +77,8 @@ func newLimits(e Endpoint) *limits {
 	}
 }
 
-// admitConn counts a new connection, and returns true if it is admitted. If an idle connection must be closed to
-// make room, admitConn returns it as evicted, and the caller must close it.
+// admitConn counts a new connection, and reports whether it may stay open. If evicted is not nil, callers must
+// close this idle connection to make room.
 func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,9 +102,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the first connection to close among conns and best, which may be nil. It returns nil if all of
-// them have running requests. It prefers connections that never served a request, then connections of the address
-// with the most connections, and then the connection that was idle for longest.
+// idlest returns the idle connection among conns and best that should be closed first, or nil. It prefers
+// connections that never served a request, then connections of the address with the most connections, and then the
+// connection that was idle for longest.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {
@@ -128,14 +127,14 @@ func (l *limits) compareIdle(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// removeConn removes a closed connection from the counts. Only the first call for a connection has an effect.
+// removeConn stops counting a closed connection. Only the first call for a connection has an effect.
 func (l *limits) removeConn(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(c)
 }
 
-// remove implements removeConn for callers that hold mu.
+// remove stops counting a connection. Callers must hold mu.
 func (l *limits) remove(c *conn) {
 	if !c.counted {
 		return

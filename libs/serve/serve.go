@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve implements the life cycle that all servers of this project share. [Run] opens all ports before it
-// starts background tasks and serves requests, so that a program that cannot open a port starts nothing. The
-// process becomes ready when all components are ready.
+// Package serve starts and stops the servers of this project. [Run] first opens all ports, so that a program that
+// cannot open a port starts nothing. Then it starts background tasks and serves requests. The process becomes ready
+// when all its components are ready.
 //
 // When the context of Run is done, the process is no longer ready, but serves requests until load balancers have
 // noticed, so that a rolling update loses no requests. Then it rejects new connections and finishes running
@@ -27,7 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// Config configures the life cycle.
+// Config configures the shutdown of a process.
 type Config struct {
 	// DrainDelay is how long a program accepts requests after SIGTERM: the time in which endpoint removal reaches
 	// every client. While new connections arrive, it accepts requests for up to four times as long.
@@ -50,22 +50,20 @@ type Endpoint struct {
 	Name string
 	// Address is the address to listen on, as host:port. It is ignored if Listener is set.
 	Address string
-	// Listener replaces Address if it is not nil. Run closes it.
+	// Listener is used instead of Address if it is not nil. Run closes it.
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
-	// TLS configures TLS for clients that use it. If it is nil, no client may use TLS. If it is set, clients may still
-	// connect without TLS, as the probes of Kubernetes do: r.TLS is then nil, and the handler decides whether to
-	// answer.
+	// TLS permits clients to use TLS if it is not nil. Clients may still connect without TLS, as the probes of
+	// Kubernetes do. For their requests, r.TLS is nil, and the handler must decide whether to answer.
 	TLS *tls.Config
-	// MaxConnectionAge is the age of a connection at which the server requests the client to open a new connection.
-	// Clients with permanent connections thereby also use new replicas of a service. The age is varied by up to a
-	// tenth. Running requests, including streams, may finish. Zero means no maximum without TLS, and an hour with TLS.
+	// MaxConnectionAge is the age of a connection at which the client must open a new connection, plus or minus a
+	// tenth. Clients with permanent connections thereby also use new replicas of a service. Running requests,
+	// including streams, may finish. Zero means no maximum without TLS, and an hour with TLS.
 	MaxConnectionAge time.Duration
-	// MaxConnections limits the number of open connections, and MaxConnectionsPerPeer the number of open connections
-	// from a client address. The defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. At a limit,
-	// the server closes a connection without a running request to admit a new connection. If there is none, it closes
-	// the new connection.
+	// MaxConnections and MaxConnectionsPerPeer limit the open connections, in total and per client address. The
+	// defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. At a limit, a new connection replaces a
+	// connection without a running request. If there is none, the server closes the new connection.
 	MaxConnections, MaxConnectionsPerPeer int
 	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. The default is [DefaultMaxStreams].
 	MaxStreams int
@@ -73,8 +71,8 @@ type Endpoint struct {
 	Windows Windows
 }
 
-// Task runs in the background until its context is done. If it returns an error, the program stops. A task may return
-// nil earlier if its work is done.
+// Task runs in the background until its context is done. If it returns an error, the program stops. A task whose
+// work is done may return nil earlier.
 type Task func(ctx context.Context) error
 
 // Component is a part of a process, such as an RPC service with its ports and background tasks.
@@ -85,12 +83,12 @@ type Component struct {
 	// are ready. A nil Ready means that the component is ready immediately.
 	Ready <-chan struct{}
 	// Able reports whether the component can currently work. While it returns false, health checks of a named service
-	// return NOT_SERVING. Each such health check calls Able. It may be nil.
+	// return NOT_SERVING. Each such health check calls Able. Able may be nil.
 	Able func() bool
 }
 
 // Run serves the components until ctx is done or a component fails. It returns after all ports are closed and all
-// background tasks have returned. It returns nil if no component failed and no request had to be aborted.
+// background tasks have returned. The error is nil if no component failed and no request had to be aborted.
 func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, components ...Component) error {
 	servers, err := bindPorts(ctx, log, components)
 	if err != nil {
@@ -128,8 +126,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	return errors.Join(running.Wait(), err)
 }
 
-// turnReady marks the process as ready when all components are ready, unless ctx is done or a component fails
-// before.
+// turnReady waits for all components and then marks the process as ready. It returns early if ctx is done or a
+// component fails.
 func turnReady(ctx, failed context.Context, health *Health, components []Component) {
 	for _, component := range components {
 		if component.Ready == nil {
@@ -146,7 +144,7 @@ func turnReady(ctx, failed context.Context, health *Health, components []Compone
 	health.setReady(true)
 }
 
-// stopServers shuts down all servers concurrently. It aborts requests that run longer than ShutdownTimeout.
+// stopServers shuts down all servers concurrently. It aborts requests that still run after ShutdownTimeout.
 func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 	defer cancel()
@@ -163,18 +161,18 @@ func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	return stopping.Wait()
 }
 
-// LongestDrain is the maximum duration of a drain, as a multiple of the configured delay. During a drain, the
-// server still answers requests while clients move to other replicas.
+// LongestDrain is the maximum duration of a drain, as a multiple of Config.DrainDelay. During a drain, clients move
+// to other replicas while the server still answers requests.
 const LongestDrain = 4
 
-// drainServers waits until clients use other replicas, and returns the duration of the wait. It waits at least for
-// delay. While load balancers still open new connections, it waits longer, because the requests on these
+// drainServers waits until clients use other replicas, and returns the duration of the wait. The wait lasts at
+// least for delay. It continues while load balancers still open new connections, because the requests on these
 // connections would be lost.
 func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
-		// From now on, clients must open new connections, which lead to other replicas. Shutdown of http.Server would
-		// also achieve this, but would drop requests that are in transit.
+		// Clients must now open new connections, which lead to other replicas. Shutdown of http.Server would also achieve
+		// this, but would drop requests that are in transit.
 		s.listener.draining.Store(true)
 	}
 	quiet := delay / 2
@@ -188,8 +186,8 @@ func drainServers(ctx context.Context, delay time.Duration, servers []*server) t
 	return time.Since(begin)
 }
 
-// lastLate returns the time of the last request on a connection that was opened during the drain. It returns the
-// zero time if there was no such request.
+// lastLate returns the time of the last request on a connection that was opened during the shutdown, or the zero
+// time if there was no such request.
 func (s *server) lastLate() time.Time {
 	if last := s.listener.lastLate.Load(); last != nil {
 		return *last
@@ -197,8 +195,8 @@ func (s *server) lastLate() time.Time {
 	return time.Time{}
 }
 
-// isProbe reports whether path belongs to a health check. Health checks do not prolong a drain, because they are
-// for this replica and must not move to another.
+// isProbe reports whether path belongs to a health check. Health checks do not prolong a shutdown, because they
+// must not move to another replica.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

@@ -74,8 +74,8 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	return s, nil
 }
 
-// Occasionally returns a rate limiter for log lines, to be called for each event. The limiter calls the function
-// log at most once per minute, with the number of events since the last log line.
+// Occasionally returns a rate limiter for log lines. Callers must call the limiter for each event. The limiter
+// calls log at most once per minute, with the number of events since the last log line.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time
@@ -92,8 +92,8 @@ func Occasionally() func(log func(count int)) {
 	}
 }
 
-// newHTTPServer returns a server for HTTP/1.1 and HTTP/2. gRPC clients use HTTP/2. The type conn decrypts TLS, so
-// that the server receives unencrypted requests.
+// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients use. The server receives
+// unencrypted requests, because the type conn decrypts TLS.
 func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -109,7 +109,7 @@ func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.
 			MaxReceiveBufferPerStream:     windows.Request,
 			MaxReadFrameSize:              maxReadFrameBytes,
 			MaxConcurrentStreams:          maxStreams,
-			// If a client's machine fails, the missing answer to a ping ends the client's requests.
+			// The server pings silent clients, so that the requests of a client on a failed machine end.
 			SendPingTimeout: 30 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},
