@@ -5,9 +5,10 @@ package membership
 import (
 	"context"
 
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // registerMetrics registers metrics for the number of living replicas and for the ownership of functions.
