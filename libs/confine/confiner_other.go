@@ -27,7 +27,7 @@ func (c *Confiner) Close() {}
 // EmptyShared does nothing.
 func (c *Confiner) EmptyShared() {}
 
-// Setup contains the environment of a process that is about to start. Temp is always nil.
+// Setup contains the environment of a process that is about to start. Temp is nil, because only Linux limits files.
 type Setup struct {
 	Env  []string
 	Temp *TempDir

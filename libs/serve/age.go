@@ -24,7 +24,8 @@ var goAway = []byte{
 }
 
 // checkAge makes the client reconnect if the connection is too old or the server is shutting down. HTTP/2 clients
-// receive a GOAWAY frame, and HTTP/1.1 clients the response header "Connection: close".
+// receive a GOAWAY frame, and HTTP/1.1 clients the response header "Connection: close". Connections without a
+// maximum age are left to net/http.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return

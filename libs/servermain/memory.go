@@ -55,8 +55,8 @@ type usage struct {
 	collections uint64 // collections that the runtime started itself
 }
 
-// idleSince reports whether the program was idle since last was measured. In an idle program, the runtime starts no
-// garbage collection, because the program allocates little. A busy program would use the returned memory again.
+// idleSince reports whether the program was idle since the earlier measurement. The runtime starts no garbage
+// collection in an idle program. A busy program would soon need the memory again that it returns.
 func (u usage) idleSince(last usage) bool { return u.collections == last.collections }
 
 func readUsage() usage {

@@ -17,7 +17,7 @@ type Report struct {
 	Levels  []Level `json:"levels"`
 }
 
-// Level contains the results of all targets for an input and a load.
+// Level contains the measurements of all targets with the same input and the same number or rate of calls.
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`

@@ -43,7 +43,7 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 }
 
 // Become sets up the environment that [Group.Command] describes, and then replaces this process by the program.
-// args are the arguments after Stage. It returns only if it fails.
+// It returns only an error. args are the command-line arguments that follow the name of the stage.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
 	if len(args) < 4 {

@@ -36,7 +36,7 @@ func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	return slices.Insert(slices.Clone(argv), 1, isolated), env, true
 }
 
-// podVariables returns the names of the variables that the pod sets, from the argument --environment=NAME,…
+// podVariables returns the names of the variables that the pod sets. The flag --environment lists them.
 func podVariables(args []string) []string {
 	for _, arg := range args {
 		if arg == "--" {

@@ -90,8 +90,8 @@ func (e *Evaluation) Waits(reason string) {
 	}
 }
 
-// WaitsNow shows the reason of a wait in the list of waiting evaluations until the current phase ends. The history
-// omits the reason, because most evaluations pass through the phase without waiting.
+// WaitsNow records why the evaluation is waiting, for the list of waiting evaluations. The reason is not part of the
+// history, because most evaluations do not wait in such a phase.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
 		e.active.recordWait(e, e.phase, reason)

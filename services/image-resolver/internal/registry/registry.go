@@ -42,8 +42,8 @@ type Config struct {
 	Local []string
 	// PublicOnly forbids registries at private addresses, except mirrors and the registries in Insecure and Local.
 	PublicOnly bool
-	// Mirrors maps a registry, as host or host:port, to mirrors that are tried before the registry. A key may also be
-	// a prefix of repositories, such as gcr.io/kpt-fn. In the name of a repository, the mirror replaces the key.
+	// Mirrors lists the mirrors that are tried before a registry. A key is a host, host:port, or the beginning of a
+	// repository's name, such as gcr.io/kpt-fn. To get the name at the mirror, the key is replaced by the mirror.
 	Mirrors map[string][]string
 	// Concurrent is the maximum total number of concurrent fetches. A single registry may use an eighth of it.
 	Concurrent int64

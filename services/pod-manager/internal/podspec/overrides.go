@@ -85,9 +85,9 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 	return problems
 }
 
-// overlayResources replaces single values in a copy of base, a container's resources, by the function's own values.
-// If a request then exceeds its limit, the function's value applies to both, because Kubernetes rejects such
-// requests.
+// overlayResources returns a container's resources, in which the function's own values replace single values.
+// Kubernetes rejects a request above its limit. The function's own value then becomes both the request and the
+// limit.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

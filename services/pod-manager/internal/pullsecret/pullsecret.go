@@ -65,10 +65,10 @@ func New(config Config) *Keeper {
 	return k
 }
 
-// Then checks the pull secret, restores it if it was deleted or changed, and calls do with the result. It does not
-// block. A nil error means that the caller may create pods that require the pull secret. It is nil even if the
-// Secret cannot be read now, if the Secret was up to date before. do is not called after Run has returned. The
-// number of waiting callbacks is bounded by the number of the caller's pods.
+// Then checks the pull secret in the background, restores it if necessary, and calls do. If the error is nil, the
+// caller may create pods that require the pull secret. An API server that cannot be reached is no error if the
+// Secret was up to date before. Then does not call do after Run has returned. Callers must bound their calls, for
+// example by the number of their pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)

@@ -22,7 +22,7 @@ type Component struct {
 	Build func(ctx context.Context, dir string) error
 }
 
-// Key returns the component's name in the cache. It depends on everything that affects the programs.
+// Key returns the component's name in the cache. The name contains a hash of all inputs of the build.
 func (c Component) Key() string {
 	hash := sha256.New()
 	for _, input := range append([]string{runtime.Version(), runtime.GOARCH}, c.Inputs...) {

@@ -29,11 +29,11 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 type Version string
 
 const (
-	// Current is the version of the programs that is built from the current sources.
+	// Current is the repository of the images that are built from this checkout.
 	Current Version = "programs"
-	// Previous is an earlier version of the programs, for tests of upgrades.
+	// Previous is the repository of images of an earlier commit, for tests of upgrades.
 	Previous Version = "previous"
-	// Porch is the version of Porch's own programs, such as its server.
+	// Porch is the repository of images of Porch's own programs, such as its server.
 	Porch Version = "porch"
 )
 
