@@ -35,7 +35,8 @@ func New(config Config) *Machine {
 		},
 		connectivity: connectivity{silent: make(map[string]moment)},
 		pods: podIndex{
-			byName: make(map[string]*pod), ids: make(map[string]string), gone: make(map[string]time.Time),
+			byName: make(map[string]*pod), ids: make(map[string]string), idUses: make(map[string]int),
+			gone: make(map[string]time.Time),
 		},
 	}
 	m.leases = leaseTable{known: make(map[LeaseID]*lease), outOfMemory: make(map[string]time.Time), pods: m.pods.byName}
@@ -94,7 +95,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 func (m *Machine) addPod(s *step, p *pod) {
 	p.learnedAt = s.moment
 	m.pods.byName[p.name] = p
-	m.pods.ids[p.name] = m.config.PodID(p.pool.function, p.slot)
+	m.pods.setID(p.name, m.config.PodID(p.pool.function, p.slot))
 	p.pool.pods = append(p.pool.pods, p)
 	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
 }
@@ -102,7 +103,7 @@ func (m *Machine) addPod(s *step, p *pod) {
 // removePod removes a pod from memory, because it was deleted or its creation failed.
 func (m *Machine) removePod(s *step, p *pod) {
 	delete(m.pods.byName, p.name)
-	delete(m.pods.ids, p.name)
+	m.pods.removeID(p.name)
 	if p.uid != "" {
 		m.pods.gone[p.uid] = s.at
 		p.pool.predecessors[p.slot] = p.uid
@@ -302,12 +303,12 @@ func (e PodObserved) applyTo(m *Machine, s *step) {
 	s.markDirty(p.pool)
 }
 
-func (e ForeignObserved) applyTo(m *Machine, _ *step) { m.pods.ids[e.Name] = e.ID }
+func (e ForeignObserved) applyTo(m *Machine, _ *step) { m.pods.setID(e.Name, e.ID) }
 
 func (e PodGone) applyTo(m *Machine, s *step) {
 	p, ok := m.pods.byName[e.Name]
 	if !ok {
-		delete(m.pods.ids, e.Name) // the pod may belong to another function runner
+		m.pods.removeID(e.Name) // the pod may belong to another function runner
 	}
 	if !ok || (p.uid != "" && p.uid != e.UID) {
 		if e.UID != "" {

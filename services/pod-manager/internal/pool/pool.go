@@ -338,6 +338,8 @@ type podIndex struct {
 	byName map[string]*pod
 	// ids maps pod names to the ids by which Services select the pods. It includes pods of other function runners.
 	ids map[string]string
+	// idUses counts the pods with each id, because a search among all pods would delay each cold start.
+	idUses map[string]int
 	// gone maps the UIDs of deleted pods to their removal times, so that late events about these pods are ignored.
 	gone map[string]time.Time
 }
@@ -348,17 +350,25 @@ type podIndex struct {
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])
-		if x.byName[name] == nil && !x.usesID(c.PodID(p.function, slot)) {
+		if x.byName[name] == nil && x.idUses[c.PodID(p.function, slot)] == 0 {
 			return slot, name
 		}
 	}
 }
 
-func (x *podIndex) usesID(id string) bool {
-	for _, used := range x.ids {
-		if used == id {
-			return true
-		}
+func (x *podIndex) setID(name, id string) {
+	x.removeID(name)
+	x.ids[name] = id
+	x.idUses[id]++
+}
+
+func (x *podIndex) removeID(name string) {
+	id, ok := x.ids[name]
+	if !ok {
+		return
 	}
-	return false
+	delete(x.ids, name)
+	if x.idUses[id]--; x.idUses[id] == 0 {
+		delete(x.idUses, id)
+	}
 }
