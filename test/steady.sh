@@ -23,7 +23,8 @@ PACKAGES=${PACKAGES:-.}
 tested=()
 for dir in "${dirs[@]}"; do
   [[ $dir =~ $PACKAGES ]] || continue
-  (cd "$dir" && GOWORK=$OLDPWD/go.work go list . &>/dev/null) || continue
+  files=$(cd "$dir" && GOWORK=$OLDPWD/go.work go list -e -f '{{.GoFiles}}{{.TestGoFiles}}{{.XTestGoFiles}}' .)
+  [[ $files != '[][][]' ]] || continue
   (cd "$dir" && GOWORK=$OLDPWD/go.work bash -c "$command -c -o '$bin/${dir//\//-}.test' .")
   [[ ! -e $bin/${dir//\//-}.test ]] || tested+=("$dir")
 done
