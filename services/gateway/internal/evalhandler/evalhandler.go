@@ -243,7 +243,7 @@ func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler 
 	}, options...)
 }
 
-// reportRejection records a request that was rejected before it was read completely, such as a too large request.
+// reportRejection records a request that was rejected before it was read completely, such as for lack of memory.
 func (h *Handler) reportRejection(ctx context.Context, err error) {
 	h.metrics.countRejection(ctx, err)
 	h.lines.logRejection(ctx, err)

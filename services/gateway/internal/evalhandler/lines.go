@@ -125,7 +125,7 @@ func (l *lines) errorAttributes(err error) []slog.Attr {
 	}
 }
 
-// logRejection logs a request that was rejected before it was read completely, such as a too large request.
+// logRejection logs a request that was rejected before it was read completely, such as for lack of memory.
 func (l *lines) logRejection(ctx context.Context, err error) {
 	unlogged, ok := l.admitLine(ctx, &l.failed)
 	if !ok {
