@@ -117,10 +117,11 @@ func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, 
 	return err
 }
 
-// unlockPulled releases the lock of an image after a pull. It also removes the lock file if the pull has failed.
+// unlockPulled releases the lock of an image after a pull. If the pull has failed, it also removes the lock file,
+// unless removeLocked has removed the file and the path now belongs to the lock of another process.
 func (s *Store) unlockPulled(key string, lock *os.File) {
-	if !s.hasImage(key) {
-		_ = s.root.Remove(path.Join(locksDir, key)) // otherwise the next sweep removes it
+	if name := path.Join(locksDir, key); !s.hasImage(key) && s.isSameFile(lock, name) {
+		_ = s.root.Remove(name) // otherwise the next sweep removes it
 	}
 	_ = lock.Close()
 }
