@@ -10,5 +10,14 @@ const MaxImageBytes = maxImageBytes
 // SetKills sets what explains killed functions.
 func (s *Service) SetKills(kills *cgroup.Kills) { s.kills = kills }
 
+// Full reports whether a further evaluation would wait for a slot.
+func (p *Pod) Full() bool {
+	if p.slots.TryAcquire(1) {
+		p.slots.Release(1)
+		return false
+	}
+	return true
+}
+
 // Spares returns the number of spare processes.
 func (s *Service) Spares() int { return s.runner.Spares() }

@@ -19,9 +19,10 @@ import (
 // because callers lease the pod from the pod-manager, which limits the number of callers.
 //
 // A function first runs without access to writable directories such as /tmp (see [ServiceConfig.Shared]), because
-// concurrent evaluations must not see each other's files there. If it is denied access to a file, or fails without
-// a log, it runs again with access, which is safe because functions are pure. No other evaluation runs meanwhile,
-// and the directories are emptied before and after. If that helps, all later evaluations run in this way.
+// concurrent evaluations must not see each other's files there. If it is denied access to a file, or exits with an
+// error but without a log, it runs again with access, which is safe because functions are pure. No other evaluation
+// runs meanwhile, and the directories are emptied before and after. If that helps, all later evaluations run in this
+// way.
 type Pod struct {
 	*Service
 	slots *semaphore.Weighted
@@ -70,9 +71,10 @@ func (p *Pod) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 		return first, err
 	}
 	second, againErr := p.runInSlot(ctx, e, true)
-	helped := !wasDenied(second, againErr) && !isSilent(againErr)
-	if !helped && (err == nil || againErr != nil) {
-		p.pointless.Store(true)
+	if !hasHelped(err, second, againErr) {
+		if ctx.Err() == nil { // an interrupted run shows nothing
+			p.pointless.Store(true)
+		}
 		return first, err
 	}
 	p.alone.Store(true)
@@ -110,17 +112,33 @@ func (p *Pod) mayHelp(result Result, err error) bool {
 		(!p.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
+// hasHelped reports whether a second run with access to the shared directories shows that the function needs them.
+// It either succeeds, or shows another reason for the failure of the first run, whose error was err.
+func hasHelped(err error, second Result, againErr error) bool {
+	if againErr == nil {
+		return err != nil || !wasDenied(second, nil)
+	}
+	return err != nil && exited(againErr) && !wasDenied(second, againErr) && !isSilent(againErr)
+}
+
 // denials contains texts that appear in a function's log if it was denied access to a file.
 var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
 // wasDenied reports whether a function logged that it was denied access to a file.
 func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
-// isSilent reports whether a function failed with neither a log nor results. Programs that use kyaml's framework
-// fail silently if they do not print its error, for example because they were denied access to a file.
+// isSilent reports whether a function exited with an error, but with neither a log nor results. Programs that use
+// kyaml's framework fail silently if they do not print its error, for example because they were denied access to a
+// file.
 func isSilent(err error) bool {
+	failure, _ := errors.AsType[*Failure](err)
+	return exited(err) && strings.TrimSpace(failure.Stderr) == "" && len(failure.Results) == 0
+}
+
+// exited reports whether a function failed by itself. It was neither killed nor interrupted.
+func exited(err error) bool {
 	failure, ok := errors.AsType[*Failure](err)
-	return ok && failure.ExitCode != 0 && strings.TrimSpace(failure.Stderr) == "" && len(failure.Results) == 0
+	return ok && failure.Reason == Exited
 }
 
 func logOf(result Result, err error) string {
