@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/explain"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
@@ -29,7 +30,9 @@ func TestPageShowsFields(t *testing.T) {
 		Outcome: pipeline.Outcome{
 			Results: []result.Record{{Message: "<script>alert(1)</script>", Severity: "warning"}}, Log: []byte("\u202elog"),
 		},
-	}, {Call: call, Outcome: pipeline.Outcome{Err: errors.New("it failed")}}}
+	}, {Call: call, Outcome: pipeline.Outcome{Err: &client.FunctionError{
+		Message: "it failed", Results: []result.Record{{Message: "two ports are open", Severity: "error"}},
+	}}}}
 	var out strings.Builder
 	err := explain.Write(&out, "web", &pipeline.Rendering{Mutations: steps[:1], Validations: steps[1:]}, errors.New("no"))
 	if err != nil {
@@ -39,6 +42,7 @@ func TestPageShowsFields(t *testing.T) {
 		"<td>Service web</td><td>metadata.namespace</td><td class=\"removed\">default</td><td class=\"added\">shop</td>",
 		"<td>Service web</td><td>spec.ports[1]</td><td class=\"removed\">81</td><td class=\"added\"></td>",
 		"2 fields, 2 files", "&lt;script&gt;alert(1)", "&lt;b&gt;", `<p class="failed search">it failed</p>`,
+		"two ports are open",
 		`role="alert">no</p>`, "set:v1 (tag ^1) in ./sub",
 		"default-src 'none'", "color-scheme: light dark",
 	} {
