@@ -68,7 +68,7 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	l, skipped, err := findLauncher(ctx, cfg)
 	switch {
 	case err == nil:
-		cfg.Log.InfoContext(ctx, "functions run in sandboxes", "launcher", l.path, "skipped", skipped)
+		cfg.Log.InfoContext(ctx, "functions run in sandboxes", "launcher", l.String(), "skipped", skipped)
 		return l, nil
 	case cfg.Launcher == Auto && !cfg.Required:
 		cfg.Log.WarnContext(ctx, "no sandbox on this machine", "reason", err, "setting", "FNR_SANDBOX=auto")
