@@ -186,7 +186,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		return nil, err
 	}
 	keeper := cfg.membership(client, clock, replica, callers.address, inbox.Handle, frame)
-	cluster, err := kube.New(cfg.cluster(client, clock, templates, launching, keeper.Owns, frame))
+	cluster, err := kube.New(cfg.cluster(client, clock, templates, launching, keeper.Owns, inbox.Handle, frame))
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +204,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
 	tasks := []serve.Task{
-		core.Run,
-		func(ctx context.Context) error { return cluster.Run(ctx, inbox.Handle) },
+		core.Run, cluster.Run,
 		func(ctx context.Context) error { return templates.Run(ctx, use.setTemplate) },
 		configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, podTLS.Run, awaitSync, awaitReady,
 		// This replica owns functions once it is ready. When its shutdown begins, its functions move to other replicas.

@@ -105,10 +105,10 @@ func (c *Config) openCacheConfig(
 // cluster returns the configuration of package kube, which connects the manager to Kubernetes.
 func (c *Config) cluster(
 	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
-	owns func(image string) bool, frame servermain.Frame,
+	owns func(image string) bool, send func(pool.Event), frame servermain.Frame,
 ) kube.Config {
 	return kube.Config{
-		Client: client, Clock: clock, Namespace: c.Namespace,
+		Client: client, Clock: clock, Namespace: c.Namespace, Send: send,
 		PodIP: c.Endpoint == endpointPodIP, Builder: c.builder(), Templates: templates, Launching: launching, Owns: owns,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}

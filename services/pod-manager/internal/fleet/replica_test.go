@@ -88,7 +88,7 @@ func (w *world) add() *replica {
 	builder := podspec.Builder{Namespace: "fns", MaxMessageBytes: 1 << 20}
 	cluster, err := kube.New(kube.Config{
 		Client: client, Namespace: "fns", PodIP: true,
-		Builder: builder, Templates: templates,
+		Builder: builder, Send: inbox.Handle, Templates: templates,
 		ScanInterval: w.setup.Scan, Clock: clock, Telemetry: telemetry.Discard(), Owns: r.keeper.Owns,
 	})
 	w.must(err)
@@ -113,8 +113,7 @@ func (w *world) add() *replica {
 	r.cancel = cancel
 	var tasks errgroup.Group
 	for _, run := range []func(context.Context) error{
-		r.Run, r.keeper.Run, prober.Run,
-		func(ctx context.Context) error { return cluster.Run(ctx, r.Handle) },
+		r.Run, cluster.Run, r.keeper.Run, prober.Run,
 		func(ctx context.Context) error { return templates.Run(ctx, r.use) },
 		func(ctx context.Context) error {
 			select {

@@ -27,35 +27,33 @@ import (
 
 // Create creates a pod and its Service.
 func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
-	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
+	c.tasks.add(podname.ID(action.Name), func(ctx context.Context) {
 		start := time.Now()
-		err := c.createWorkload(ctx, action, what, send)
+		err := c.createWorkload(ctx, action, what)
 		c.metrics.recordAction(ctx, "create", start, err)
 	})
 }
 
 // createWorkload creates a pod and its Service once a pod template exists, and reports the outcome to the pool.
-func (c *Cluster) createWorkload(
-	ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event),
-) error {
+func (c *Cluster) createWorkload(ctx context.Context, action pool.Create, what podspec.Workload) error {
 	template, err := c.config.Templates.Await(ctx)
 	if err != nil {
 		problem := pool.Problem{Kind: pool.Lost, Reason: err.Error()}
 		if fault.Of(err) == fault.Precondition {
 			problem.Kind = pool.Fatal
 		}
-		send(pool.CreateFailed{Name: action.Name, Problem: problem})
+		c.config.Send(pool.CreateFailed{Name: action.Name, Problem: problem})
 		return err
 	}
 	request := podspec.Request{
 		Workload: what, Template: template, Name: action.Name, Slot: action.Slot,
 		ReclaimAfter: c.config.Clock.Theirs(action.ReclaimAfter), Secret: rand.Text(),
 	}
-	created := c.createBoth(ctx, request, send)
+	created := c.createBoth(ctx, request)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.handleFailure(ctx, request, created, send)
+	c.handleFailure(ctx, request, created)
 	return errors.Join(created.podError, created.serviceError)
 }
 
@@ -68,13 +66,13 @@ type creation struct {
 
 // createBoth creates a pod and its Service concurrently. It reports the new pod to its pool at once, without
 // waiting for the Service.
-func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send func(pool.Event)) creation {
+func (c *Cluster) createBoth(ctx context.Context, request podspec.Request) creation {
 	var created creation
 	var both sync.WaitGroup
 	both.Go(func() {
 		created.pod, created.podNew, created.podError = c.createPod(ctx, c.config.Builder.Pod(request))
 		if created.pod != nil {
-			c.sendPod(send, created.pod)
+			c.sendPod(created.pod)
 		}
 	})
 	if !c.config.PodIP {
@@ -88,12 +86,10 @@ func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send 
 
 // handleFailure reports a failed creation of a pod or its Service to the pool. If the API server refused the pod,
 // handleFailure also deletes the Service that was created for the pod.
-func (c *Cluster) handleFailure(
-	ctx context.Context, request podspec.Request, created creation, send func(pool.Event),
-) {
+func (c *Cluster) handleFailure(ctx context.Context, request podspec.Request, created creation) {
 	switch {
 	case created.podError != nil:
-		send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
+		c.config.Send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
 			// No other pod uses the Service, because it has just been created.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
@@ -107,7 +103,7 @@ func (c *Cluster) handleFailure(
 		if problem.Kind == pool.Held && created.podNew { // else another replica may be creating the Service
 			problem.Kind = pool.Lost
 		}
-		c.sendProblem(send, created.pod, problem)
+		c.sendProblem(created.pod, problem)
 	}
 }
 
@@ -210,7 +206,7 @@ func (c *Cluster) Extend(action pool.Extend) {
 	if _, waits := c.extensions.Swap(action.Name, action); waits {
 		return
 	}
-	c.tasks.addLater(podname.ID(action.Name), func(ctx context.Context, _ func(pool.Event)) {
+	c.tasks.addLater(podname.ID(action.Name), func(ctx context.Context) {
 		if newest, ok := c.extensions.LoadAndDelete(action.Name); ok {
 			action = newest.(pool.Extend)
 		}
@@ -246,10 +242,10 @@ var errNotOwner = errors.New("another replica owns the function, or this replica
 func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
-	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
+	c.tasks.add(podname.ID(action.Name), func(ctx context.Context) {
 		refuse := func(err error) {
 			c.log.WarnContext(ctx, "function pod not deleted", "pod", action.Name, "error", err)
-			send(pool.DeleteFailed{Name: action.Name, UID: action.UID})
+			c.config.Send(pool.DeleteFailed{Name: action.Name, UID: action.UID})
 		}
 		if !action.Foreign && !c.ownsImage(action.Function.Reference) { // ownership may have changed while the task waited
 			refuse(errNotOwner)
@@ -262,7 +258,7 @@ func (c *Cluster) Delete(action pool.Delete) {
 		switch {
 		case apierrors.IsNotFound(err):
 			c.deleting.Delete(uid)
-			send(pool.PodGone{Name: action.Name, UID: action.UID})
+			c.config.Send(pool.PodGone{Name: action.Name, UID: action.UID})
 		case err != nil:
 			c.deleting.Delete(uid)
 			refuse(err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // collectGarbage deletes Services without a pod and creates the missing Services of pods. It scans when the
@@ -60,7 +59,7 @@ func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return
 	}
-	c.tasks.addLater(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
+	c.tasks.addLater(id, do)
 }
 
 // deletePodlessService deletes a Service without a pod. It first requests the Service's pods from the API server,

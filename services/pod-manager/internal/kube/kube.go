@@ -37,6 +37,8 @@ type Config struct {
 	PodIP bool
 	// Builder builds pods and Services.
 	Builder podspec.Builder
+	// Send passes an event to the pools. It may block.
+	Send func(pool.Event)
 	// Templates provides the template for new pods and for Services that must be created again.
 	Templates *Templates
 	// ScanInterval is the interval of scans for Services without a pod and for pods without a Service.
@@ -130,11 +132,11 @@ func (c *Cluster) Obstacle() error {
 // Synced returns a channel that closes once the pools have received all pods that existed at the start.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run watches function pods, passes their states to send, and carries out the pools' actions, until ctx is
+// Run watches function pods, sends their states to the pools, and carries out the pools' actions, until ctx is
 // cancelled. It also deletes Services without a pod, and creates the missing Services of pods. Events about the
-// same pod are sent in order. send may block.
-func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
-	handled, err := c.registerHandlers(send)
+// same pod are sent in order.
+func (c *Cluster) Run(ctx context.Context) error {
+	handled, err := c.registerHandlers()
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	defer running.Wait()
 	running.Go(func() { runInformer(ctx, c.pods) })
 	running.Go(func() { runInformer(ctx, c.services) })
-	running.Go(func() { c.tasks.run(ctx, send) })
+	running.Go(func() { c.tasks.run(ctx) })
 	running.Go(func() { c.collectGarbage(ctx) })
 	if cache.WaitFor(ctx, "", handled...) {
 		close(c.synced)
@@ -151,15 +153,15 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// registerHandlers passes each change of a pod to the function send. The returned checkers are done once send has
-// received all objects that existed at the start.
-func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, error) {
+// registerHandlers sends each change of a pod to the pools. The returned checkers are done once all objects that
+// existed at the start have been sent.
+func (c *Cluster) registerHandlers() ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },
-		UpdateFunc: func(_, object any) { c.sendPod(send, object.(*corev1.Pod)) },
+		AddFunc:    func(object any) { c.sendPod(object.(*corev1.Pod)) },
+		UpdateFunc: func(_, object any) { c.sendPod(object.(*corev1.Pod)) },
 		DeleteFunc: func(object any) {
 			if pod := deletedObject[*corev1.Pod](object); pod != nil {
-				c.sendGone(send, pod)
+				c.sendGone(pod)
 			}
 		},
 	})
@@ -171,10 +173,10 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		// A pod's address depends on its Service, so the pod's state is sent again after a change of the Service.
-		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
+		AddFunc: func(object any) { c.sendPodsOf(object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deletedObject[*corev1.Service](object); service != nil {
-				c.sendPodsOf(send, service)
+				c.sendPodsOf(service)
 				c.recreateService(service)
 			}
 		},

@@ -16,42 +16,42 @@ import (
 // sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the name and
 // the id, which new pods must not use. A lock prevents concurrent calls from sending an old state after a new
 // state.
-func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
+func (c *Cluster) sendPod(pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	pod = c.latestState(pod)
 	if o, ok := c.observePod(pod); ok {
-		send(pool.PodObserved{Observation: o})
+		c.config.Send(pool.PodObserved{Observation: o})
 	} else {
-		send(pool.ForeignObserved{Name: pod.Name, ID: pod.Labels[podspec.LabelID]})
+		c.config.Send(pool.ForeignObserved{Name: pod.Name, ID: pod.Labels[podspec.LabelID]})
 	}
 }
 
 // sendProblem sends the state of a pod with a problem that the pod's status lacks, such as a missing Service.
-func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
+func (c *Cluster) sendProblem(pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	if o, ok := c.observePod(c.latestState(pod)); ok {
 		o.Problem = problem
-		send(pool.PodObserved{Observation: o})
+		c.config.Send(pool.PodObserved{Observation: o})
 	}
 }
 
 // sendGone tells the pools that a pod no longer exists.
-func (c *Cluster) sendGone(send func(pool.Event), pod *corev1.Pod) {
+func (c *Cluster) sendGone(pod *corev1.Pod) {
 	c.deleting.Delete(pod.UID)
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	send(pool.PodGone{Name: pod.Name, UID: string(pod.UID)})
+	c.config.Send(pool.PodGone{Name: pod.Name, UID: string(pod.UID)})
 }
 
 // sendPodsOf sends the states of a Service's pods to the pools, because a pod's address depends on its Service.
-func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
+func (c *Cluster) sendPodsOf(service *corev1.Service) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	for _, pod := range c.podsOf(service.Name) { // PodGone was sent for none of these pods
 		if o, ok := c.observePod(pod); ok {
-			send(pool.PodObserved{Observation: o})
+			c.config.Send(pool.PodObserved{Observation: o})
 		}
 	}
 }

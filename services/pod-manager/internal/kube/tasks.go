@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
-
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 const (
@@ -19,8 +17,8 @@ const (
 	parallelLater = 8
 )
 
-// task is an operation on a pod or its Service in the Kubernetes API. It passes the resulting events to send.
-type task func(ctx context.Context, send func(pool.Event))
+// task is an operation on a pod or its Service in the Kubernetes API.
+type task func(ctx context.Context)
 
 // tasks runs the operations on each pod and its Service in order, and operations on different pods concurrently. A
 // pod and its successor use the same Service, and its name is the id of their tasks. The order prevents a late task
@@ -68,13 +66,13 @@ func (t *tasks) addTask(ids *workqueue.Typed[string], id string, do task) {
 }
 
 // run runs tasks until ctx is cancelled, and returns after all running tasks have ended.
-func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
+func (t *tasks) run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range parallel {
-		workers.Go(func() { t.work(ctx, t.urgent, send) })
+		workers.Go(func() { t.work(ctx, t.urgent) })
 	}
 	for range parallelLater {
-		workers.Go(func() { t.work(ctx, t.later, send) })
+		workers.Go(func() { t.work(ctx, t.later) })
 	}
 	<-ctx.Done()
 	t.urgent.ShutDown()
@@ -83,19 +81,19 @@ func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 }
 
 // work runs queued tasks until ctx is cancelled. It runs the waiting tasks of one id after another.
-func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string], send func(pool.Event)) {
+func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string]) {
 	for {
 		id, shutdown := ids.Get()
 		if shutdown || ctx.Err() != nil {
 			return
 		}
-		t.runLine(ctx, id, send)
+		t.runLine(ctx, id)
 		ids.Done(id)
 	}
 }
 
 // runLine runs the waiting tasks with this id in order. It does nothing if another worker already runs them.
-func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
+func (t *tasks) runLine(ctx context.Context, id string) {
 	t.mu.Lock()
 	l := t.lines[id]
 	t.mu.Unlock()
@@ -109,7 +107,7 @@ func (t *tasks) runLine(ctx context.Context, id string, send func(pool.Event)) {
 	}
 	defer func() { <-l.running }()
 	for do := t.takeTask(id, l); do != nil; do = t.takeTask(id, l) {
-		do(ctx, send)
+		do(ctx)
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // started runs tasks until the test ends.
@@ -20,7 +18,7 @@ func started(t *testing.T) *tasks {
 	queue := newTasks()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); queue.run(ctx, func(pool.Event) {}) }()
+	go func() { defer close(ended); queue.run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	return queue
 }
@@ -36,7 +34,7 @@ func TestTasksOfOnePodRunInOrder(t *testing.T) {
 				if i%3 == 0 {
 					add = queue.addLater // an urgent task does not overtake the background task before it
 				}
-				add(id, func(context.Context, func(pool.Event)) {
+				add(id, func(context.Context) {
 					<-time.After(time.Duration(20-i) * time.Millisecond) // the later, the faster
 					mu.Lock()
 					defer mu.Unlock()
@@ -63,7 +61,7 @@ func TestTasksAreBounded(t *testing.T) {
 		var mu sync.Mutex
 		running, most, done := 0, 0, 0
 		for i := range 3 * parallel {
-			queue.add(strconv.Itoa(i), func(context.Context, func(pool.Event)) {
+			queue.add(strconv.Itoa(i), func(context.Context) {
 				mu.Lock()
 				running++
 				most = max(most, running)
@@ -89,9 +87,9 @@ func TestTasksEnd(t *testing.T) {
 		queue := newTasks()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); queue.run(ctx, func(pool.Event) {}) }()
+		go func() { defer close(ended); queue.run(ctx) }()
 		for i := range 3 * parallel {
-			queue.add(strconv.Itoa(i%parallel), func(ctx context.Context, _ func(pool.Event)) { <-ctx.Done() })
+			queue.add(strconv.Itoa(i%parallel), func(ctx context.Context) { <-ctx.Done() })
 		}
 		synctest.Wait()
 		cancel()
@@ -106,7 +104,7 @@ func TestUrgentTasksComeFirst(t *testing.T) {
 		most, running := 0, 0
 		var mu sync.Mutex
 		for i := range 3000 {
-			queue.addLater(strconv.Itoa(i), func(ctx context.Context, _ func(pool.Event)) {
+			queue.addLater(strconv.Itoa(i), func(ctx context.Context) {
 				mu.Lock()
 				running++
 				most = max(most, running)
@@ -123,8 +121,8 @@ func TestUrgentTasksComeFirst(t *testing.T) {
 		synctest.Wait()
 		begin := time.Now()
 		created, second := make(chan struct{}), make(chan struct{})
-		queue.add("new", func(context.Context, func(pool.Event)) { close(created) })
-		queue.add("2999", func(context.Context, func(pool.Event)) { close(second) }) // behind its extension
+		queue.add("new", func(context.Context) { close(created) })
+		queue.add("2999", func(context.Context) { close(second) }) // behind its extension
 		<-created
 		if took := time.Since(begin); took > 0 {
 			t.Errorf("a creation waited %s behind extensions", took)

@@ -72,7 +72,7 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	t.Helper()
 	config := kube.Config{
 		Client: w.client, Namespace: namespace,
-		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Templates: builtin(t),
+		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Templates: builtin(t), Send: w.record,
 		ScanInterval: time.Minute, Clock: kubeclient.NewClock(slog.New(slog.DiscardHandler)), Telemetry: telemetry.Discard(),
 	}
 	if change != nil {
@@ -87,7 +87,7 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := cluster.Run(ctx, w.record); err != nil {
+		if err := cluster.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	}()
