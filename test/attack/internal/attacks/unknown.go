@@ -7,10 +7,13 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownFields sends small lists with large unknown fields, which must also count towards the memory for requests.
+// unknownFields sends small lists with large unknown fields, which must also count towards the memory for requests. The
+// functions wait, so that requests accumulate. In a function pod they do not wait, because callers would share the few
+// evaluations that the pod-manager permits (see [hanging]).
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -20,7 +23,11 @@ var unknownFields = Attack{
 			message = protowire.AppendTag(message, field, protowire.BytesType)
 			message = protowire.AppendBytes(message, content)
 		}
-		add(listField, List("wait", "2s", 0))
+		wait := "2s"
+		if t.Program.Name == system.WrapperServer {
+			wait = "0s"
+		}
+		add(listField, List("wait", wait, 0))
 		add(imageField, []byte("attack.test/fns/hostile:v1"))
 		add(unknownField, make([]byte, 5<<20))
 		ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
