@@ -135,6 +135,29 @@ func TestLeavingReplicaIsReplacedAtOnce(t *testing.T) {
 	})
 }
 
+// TestReplicaThatStopsDuringARenewalIsReplacedAtOnce ends a replica while the request that renews its Lease is on its
+// way: the replica still deletes the Lease.
+func TestReplicaThatStopsDuringARenewalIsReplacedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServer(nil)
+		a, b := join(t, server, 1), join(t, server, 2)
+		wait(4 * time.Second)
+		a.link.Lag(0, 200*time.Millisecond)
+		a.Leave("it ends")
+		wait(50 * time.Millisecond)
+		a.end()
+		wait(4 * time.Second)
+		if counts := owned(t, b); counts[0] != 60 {
+			t.Errorf("the replica that stays owns %v of 60 functions", counts)
+		}
+		client, _ := server.Client("test")
+		list, err := client.CoordinationV1().Leases("fns").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			t.Errorf("%d Leases, %v: want only that of the replica that stays", len(list.Items), err)
+		}
+	})
+}
+
 func TestSilentReplicaIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServer(nil)

@@ -121,9 +121,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // renewAndList renews this replica's Lease and lists all Leases, even if the renewal failed. Without the rights on
-// Leases, it forgets all peers 15 s (aliveFor) after the last list, so that this replica owns all functions.
+// Leases, it forgets all peers 15 s (aliveFor) after the last list, so that this replica owns all functions. It ignores
+// the end of ctx, because Run cannot delete the Lease after a canceled write, which leaves the Lease's version unknown.
 func (k *Keeper) renewAndList(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, cycleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()
 	err := k.renewLease(ctx)
 	if !apierrors.IsForbidden(err) {
