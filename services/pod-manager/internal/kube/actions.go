@@ -97,11 +97,13 @@ func (c *Cluster) handleFailure(ctx context.Context, request podspec.Request, cr
 	case created.serviceError != nil:
 		// Report the missing Service as a problem of the existing pod. The pool may then delete the pod.
 		problem := creationProblem(created.serviceError)
-		if problem.Kind == pool.Full { // the pool makes room for pods, not for Services
-			problem.Kind = pool.Fatal
-		}
-		if problem.Kind == pool.Held && created.podNew { // else another replica may be creating the Service
+		switch {
+		case !created.podNew && kubeclient.IsTransient(created.serviceError):
+			problem.Kind = pool.Held // the Service may exist, or another replica may be creating it
+		case problem.Kind == pool.Held:
 			problem.Kind = pool.Lost
+		case problem.Kind == pool.Full: // the pool makes room for pods, not for Services
+			problem.Kind = pool.Fatal
 		}
 		c.sendProblem(created.pod, problem)
 	}

@@ -266,6 +266,7 @@ func TestCreateTriesAgain(t *testing.T) {
 // TestServiceFails has pods without a Service: the pools hear why, and delete them.
 func TestServiceFails(t *testing.T) {
 	services := corev1.Resource("services")
+	errWebhook := apierrors.NewInternalError(errors.New("failed calling webhook"))
 	tests := map[string]struct {
 		reason string
 		found  bool
@@ -281,7 +282,9 @@ func TestServiceFails(t *testing.T) {
 			"a pod without a Service is of no use",
 			true, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal,
 		},
-		"away for a find": {"another replica may be about to make it", true, errGone, pool.Held},
+		"away for a find":    {"another replica may be about to make it", true, errGone, pool.Held},
+		"webhook":            {"the next pod may have one", false, errWebhook, pool.Lost},
+		"webhook for a find": {"the Service of a pod that serves may exist", true, errWebhook, pool.Held},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
