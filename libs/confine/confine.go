@@ -56,6 +56,12 @@ type Function struct {
 	Shared bool
 }
 
+// Certificates contains the paths of certificate authorities on Linux distributions, including the targets of links.
+var Certificates = []string{
+	"/etc/ca-certificates", "/etc/pki/ca-trust/extracted", "/etc/pki/tls/cert.pem", "/etc/pki/tls/certs",
+	"/etc/ssl/cert.pem", "/etc/ssl/certs",
+}
+
 // Resource limits of functions.
 const (
 	// MaxFiles is the maximum number of open files of a process.

@@ -30,21 +30,20 @@ const (
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Files without secrets, which every function may read: programs, libraries and information about the system. Other
-// files in /etc may contain credentials.
+// Files without secrets, which every function may read in addition to [Certificates]: programs, libraries and
+// information about the system. Other files in /etc may contain credentials.
 var (
 	readable = []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt",
 		"/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
 	}
 	readableEtc = []string{
-		"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
-		"environment", "fonts", "gai.conf", "gitconfig", "group", "host.conf", "hostname", "hosts", "inputrc",
-		"issue", "java", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-aarch64.path", "ld-musl-x86_64.path",
-		"locale.alias", "locale.conf", "localtime", "lsb-release", "magic", "mailcap", "mime.types", "networks",
-		"nsswitch.conf", "os-release", "passwd", "perl", "pki/ca-trust/extracted", "pki/tls/cert.pem",
-		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
-		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
+		"alternatives", "bash.bashrc", "ca-certificates.conf", "crypto-policies", "debian_version", "environment",
+		"fonts", "gai.conf", "gitconfig", "group", "host.conf", "hostname", "hosts", "inputrc", "issue", "java",
+		"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-aarch64.path", "ld-musl-x86_64.path", "locale.alias",
+		"locale.conf", "localtime", "lsb-release", "magic", "mailcap", "mime.types", "networks", "nsswitch.conf",
+		"os-release", "passwd", "perl", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3",
+		"resolv.conf", "rpc", "services", "shells", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
 	// processes is the kernel's directory of processes. Functions may read its files but not list it, because language
 	// runtimes read information about themselves there. Node.js reads its memory limit, and starts a millisecond
@@ -110,7 +109,7 @@ func (cfg Config) readablePaths() []string {
 	if cfg.OwnFiles {
 		return nil
 	}
-	roots := slices.Clone(readable)
+	roots := slices.Concat(readable, Certificates)
 	for _, name := range readableEtc {
 		roots = append(roots, "/etc/"+name)
 	}

@@ -45,7 +45,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	readable := []string{fn.Root}
 	if fn.Network {
-		readable = slices.Concat(readable, networkFiles, certificates)
+		readable = slices.Concat(readable, networkFiles, confine.Certificates)
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
@@ -54,10 +54,6 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
 }
-
-// certificates are the paths where Go programs look for certificate authorities. Functions with network access
-// may read them.
-var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
 
 // notStatic is the error for a program that needs a loader or an interpreter, and therefore namespaces.
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
