@@ -7,8 +7,10 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
@@ -38,6 +40,10 @@ import (
 // maxLogRate is the maximum number of log lines about evaluations per second. It applies to successes and failures
 // separately, so that many successes do not suppress the lines of failures.
 const maxLogRate = 10
+
+// maxConnectionAge is the age at which the gateway closes a caller's connection, plus or minus up to 10 %. The
+// caller then connects again, possibly to another replica, so that the load spreads over all replicas.
+const maxConnectionAge = 5 * time.Minute
 
 // New sets up a gateway. The returned component contains its ports and its background tasks.
 func New(cfg Config, services Services, frame servermain.Frame) (serve.Component, error) {
@@ -232,4 +238,32 @@ func newHandler(
 	}
 	return rpcserve.NewHandler(
 		rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Hosts: cfg.StatusHosts}, services...)
+}
+
+// newEndpoints returns the gateway's enabled ports. The port without TLS serves all callers, and the port with TLS
+// serves callers with a client certificate.
+func newEndpoints(cfg Config, handler *rpcserve.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
+	plain := serve.Endpoint{
+		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,
+		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnections / 4,
+	}
+	if cfg.TLSAddress == "" {
+		return []serve.Endpoint{plain}, nil
+	}
+	if frame.Identity == nil {
+		return nil, errors.New("a port with TLS needs a certificate: set FNR_TLS_DIRECTORY")
+	}
+	access, err := rpcserve.Callers(frame.Identity, cfg.Callers)
+	if err != nil {
+		return nil, err
+	}
+	secure := plain
+	secure.Name = "evaluator with TLS"
+	secure.Address = cfg.TLSAddress
+	secure.TLS = frame.Identity.Server()
+	secure.Handler = handler.Restrict(secure.Name, access)
+	if cfg.Address == off {
+		return []serve.Endpoint{secure}, nil
+	}
+	return []serve.Endpoint{plain, secure}, nil
 }

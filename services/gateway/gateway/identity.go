@@ -3,17 +3,12 @@
 package gateway
 
 import (
-	"errors"
 	"net"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/rpcserve"
-	"github.com/krm-function-runner/function-runner/libs/serve"
-	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
 // defaultCallers is the default pattern of the SPIFFE IDs that may call the port with TLS.
@@ -35,36 +30,4 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "TLSAddress", c.TLSAddress, "host:port, or empty for no such port")
 	_, err = mtls.ParsePatterns(c.Callers)
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
-}
-
-// maxConnectionAge is the age at which the gateway closes a caller's connection, plus or minus up to 10 %. The
-// caller then connects again, possibly to another replica, so that the load spreads over all replicas.
-const maxConnectionAge = 5 * time.Minute
-
-// newEndpoints returns the gateway's enabled ports. The port without TLS serves all callers, and the port with TLS
-// serves callers with a client certificate.
-func newEndpoints(cfg Config, handler *rpcserve.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
-	plain := serve.Endpoint{
-		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,
-		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnections / 4,
-	}
-	if cfg.TLSAddress == "" {
-		return []serve.Endpoint{plain}, nil
-	}
-	if frame.Identity == nil {
-		return nil, errors.New("a port with TLS needs a certificate: set FNR_TLS_DIRECTORY")
-	}
-	access, err := rpcserve.Callers(frame.Identity, cfg.Callers)
-	if err != nil {
-		return nil, err
-	}
-	secure := plain
-	secure.Name = "evaluator with TLS"
-	secure.Address = cfg.TLSAddress
-	secure.TLS = frame.Identity.Server()
-	secure.Handler = handler.Restrict(secure.Name, access)
-	if cfg.Address == off {
-		return []serve.Endpoint{secure}, nil
-	}
-	return []serve.Endpoint{plain, secure}, nil
 }
