@@ -27,16 +27,16 @@ type views map[string][]*podmanagerv1.Pool
 
 // ListPools implements lease.Manager. It queries all replicas and merges their answers into one pool per function.
 // It returns an error only if no replica answers, or if the DNS lookup does not succeed within listTimeout.
-func (m *Manager) ListPools(
+func (c *Client) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
 	begin, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	replicas, err := m.awaitReplicas(begin)
+	replicas, err := c.awaitReplicas(begin)
 	if err != nil {
 		return nil, err
 	}
-	lists, errs := m.listAll(ctx, req, replicas)
+	lists, errs := c.listAll(ctx, req, replicas)
 	if !slices.Contains(errs, nil) {
 		return nil, errors.Join(errs...)
 	}
@@ -45,9 +45,9 @@ func (m *Manager) ListPools(
 
 // awaitReplicas looks up the replicas of the pod-manager in DNS, and retries until the lookup succeeds. When ctx
 // ends, it returns the error of the last lookup.
-func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
+func (c *Client) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	for backoff := backoff; ; {
-		all, err := m.findReplicas(ctx)
+		all, err := c.findReplicas(ctx)
 		if err == nil || !retry.Sleep(ctx, backoff.Next()) {
 			return all, err
 		}
@@ -55,7 +55,7 @@ func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, erro
 }
 
 // listAll queries all replicas concurrently. It returns the pools by replica, and an error or nil for each replica.
-func (m *Manager) listAll(
+func (c *Client) listAll(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica,
 ) (views, []error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
@@ -67,7 +67,7 @@ func (m *Manager) listAll(
 		asked.Go(func() {
 			errs[i] = markSilence(r, r.Call(ctx, rpcclient.ProbeTimeout, lease.IsUnanswered,
 				func(ctx context.Context, _ func()) (err error) {
-					answers[i], err = m.client.ListPools(ctx, req)
+					answers[i], err = c.client.ListPools(ctx, req)
 					return err
 				}))
 		})

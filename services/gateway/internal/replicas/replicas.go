@@ -22,19 +22,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Manager leases pods from the replicas of a pod-manager. It prefers the replica that owns the function.
-type Manager struct {
+// Client leases pods from the replicas of a pod-manager. It prefers the replica that owns the function.
+type Client struct {
 	service *rpcclient.Client
 	client  *lease.Client
 	owners  owners
 }
 
-var _ lease.Manager = (*Manager)(nil)
+var _ lease.Manager = (*Client)(nil)
 
-// New returns a Manager for the pod-manager at url. Each DNS address of the URL's host is a replica. service must
+// New returns a Client for the pod-manager at url. Each DNS address of the URL's host is a replica. service must
 // be a client for the same URL.
-func New(service *rpcclient.Client, url string) *Manager {
-	return &Manager{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
+func New(service *rpcclient.Client, url string) *Client {
+	return &Client{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
 }
 
 // backoff is the delay between calls while no replica of the pod-manager can be reached.
@@ -46,10 +46,10 @@ const reachTimeout = 15 * time.Second
 
 // Lease implements lease.Manager. If no replica can be reached, it retries for up to reachTimeout, so that callers
 // do not notice a restart of the pod-manager.
-func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
+func (c *Client) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	rest, backoff := reachTimeout, backoff
 	for probeTimeout := rpcclient.ProbeTimeout; ; probeTimeout *= 2 {
-		held, err := m.leaseFromAny(ctx, open, waiting, probeTimeout)
+		held, err := c.leaseFromAny(ctx, open, waiting, probeTimeout)
 		if !lease.IsElsewhere(err) {
 			return held, err
 		}
@@ -67,10 +67,10 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 
 // leaseFromAny requests a lease from the replicas, starting with the replica that is known to own the function. It
 // stops when a replica grants the lease, or rejects it for a reason that applies to all replicas.
-func (m *Manager) leaseFromAny(
+func (c *Client) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
-	left, err := m.findReplicas(ctx)
+	left, err := c.findReplicas(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,16 +81,16 @@ func (m *Manager) leaseFromAny(
 			open.Tried = append(open.Tried, r.Address())
 		}
 	}
-	if owner := m.owners.ownerOf(image); !slices.Contains(open.GetTried(), owner) {
+	if owner := c.owners.ownerOf(image); !slices.Contains(open.GetTried(), owner) {
 		left, _ = toFront(left, owner)
 	}
 	for len(left) > 0 {
 		r := left[0]
 		left = left[1:]
 		var held lease.Lease
-		held, err = m.leaseFrom(ctx, r, open, waiting, probeTimeout)
+		held, err = c.leaseFrom(ctx, r, open, waiting, probeTimeout)
 		if err == nil {
-			m.owners.setOwner(image, cmp.Or(held.Granted().GetOwner(), r.Address()))
+			c.owners.setOwner(image, cmp.Or(held.Granted().GetOwner(), r.Address()))
 		}
 		if !lease.IsElsewhere(err) {
 			return held, err
@@ -114,8 +114,8 @@ func (m *Manager) leaseFromAny(
 
 // findReplicas looks up the replicas of the pod-manager in DNS. It marks its error as [lease.Elsewhere], so that
 // Lease retries.
-func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
-	all, err := m.service.Replicas(ctx)
+func (c *Client) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
+	all, err := c.service.Replicas(ctx)
 	if err != nil {
 		return nil, lease.Elsewhere(fault.New(fault.Unavailable, "look up the pod-manager: %w", err))
 	}
@@ -132,11 +132,11 @@ func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replic
 	return append([]*rpcclient.Replica{replicas[i]}, slices.Delete(slices.Clone(replicas), i, i+1)...), true
 }
 
-func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lease.Open,
+func (c *Client) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lease.Open,
 	waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (held lease.Lease, err error) {
 	err = r.Call(ctx, probeTimeout, lease.IsUnanswered, func(ctx context.Context, answered func()) (err error) {
-		held, err = m.client.Lease(ctx, open, func(w *lease.Waiting) {
+		held, err = c.client.Lease(ctx, open, func(w *lease.Waiting) {
 			answered()
 			waiting(w)
 		})

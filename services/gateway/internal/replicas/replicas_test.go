@@ -87,14 +87,14 @@ func newCluster(t *testing.T, addresses ...string) *cluster {
 	return c
 }
 
-// manager returns a manager of the cluster that runs until the test ends.
-func (c *cluster) manager(t *testing.T, host string) *replicas.Manager {
+// manager returns a client of the cluster that runs until the test ends.
+func (c *cluster) manager(t *testing.T, host string) *replicas.Client {
 	t.Helper()
 	return managerAt(t, "http://"+net.JoinHostPort(host, c.port), rpcclient.OverNetwork(nil, c.lookup))
 }
 
-// managerAt returns a manager of the replicas at a URL that runs until the test ends.
-func managerAt(t *testing.T, url string, options ...rpcclient.Option) *replicas.Manager {
+// managerAt returns a client of the replicas at a URL that runs until the test ends.
+func managerAt(t *testing.T, url string, options ...rpcclient.Option) *replicas.Client {
 	t.Helper()
 	service, err := rpcclient.New(url, nil, telemetry.Discard(), options...)
 	if err != nil {

@@ -30,7 +30,7 @@ type fleet struct {
 	network  pipenet.Network
 	managers map[string]*leasetest.Manager
 	hosts    map[string]*pipenet.Host
-	client   *replicas.Manager
+	client   *replicas.Client
 }
 
 // newFleet starts replicas and a gateway's client of them, which has found their addresses.
