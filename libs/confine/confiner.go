@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -58,6 +59,7 @@ func New(cfg Config) (*Confiner, error) {
 
 func (cfg Config) withDefaults() Config {
 	cfg.Level = cmp.Or(cfg.Level, BestEffort)
+	cfg.TempDir = cmp.Or(cfg.TempDir, os.TempDir())
 	cfg.MaxTempBytes = cmp.Or(cfg.MaxTempBytes, 256<<20)
 	cfg.MaxTempFiles = cmp.Or(cfg.MaxTempFiles, 10_000)
 	return cfg

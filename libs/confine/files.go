@@ -116,7 +116,7 @@ func (cfg Config) readablePaths() []string {
 	if cfg.ReadAll {
 		roots = []string{"/"}
 	}
-	hidden := []string{resolvePath(cfg.tempDir())}
+	hidden := []string{resolvePath(cfg.TempDir)}
 	for _, path := range cfg.Hidden {
 		hidden = append(hidden, resolvePath(path))
 	}

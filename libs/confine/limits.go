@@ -31,19 +31,16 @@ func asThread(user, group uint32, f func()) {
 	runtime.LockOSThread()
 	uid, gid := os.Getuid(), os.Getgid()
 	const same = ^uintptr(0)
-	set := func(user, group uintptr) error { // for this thread; package syscall sets them for all
+	set := func(user, group uintptr) unix.Errno { // for this thread; package syscall sets them for all
 		_, _, err := unix.RawSyscall(unix.SYS_SETRESGID, group, same, same)
 		if err == 0 {
 			_, _, err = unix.RawSyscall(unix.SYS_SETRESUID, user, same, same)
 		}
-		if err != 0 {
-			return err
-		}
-		return nil
+		return err
 	}
 	_ = set(uintptr(user), uintptr(group))
 	f()
-	if set(uintptr(uid), uintptr(gid)) == nil {
+	if set(uintptr(uid), uintptr(gid)) == 0 {
 		runtime.UnlockOSThread() // otherwise the thread exits with its goroutine
 	}
 }

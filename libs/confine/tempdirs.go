@@ -44,19 +44,11 @@ const removeAfter = 5 * time.Millisecond
 // maxRemoving is the maximum number of temporary directories that wait to be removed in the background.
 const maxRemoving = 16
 
-func (cfg Config) tempDir() string {
-	if cfg.TempDir == "" {
-		return os.TempDir()
-	}
-	return cfg.TempDir
-}
-
 // newTempDirs creates the base directory for the temporary directories of functions. It first removes base
 // directories that crashed programs left behind.
 func newTempDirs(cfg Config) (*tempDirs, error) {
-	parent := cfg.tempDir()
-	sweep(parent)
-	base, err := os.MkdirTemp(parent, tempPrefix)
+	sweep(cfg.TempDir)
+	base, err := os.MkdirTemp(cfg.TempDir, tempPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the temporary files of functions: %w", err)
 	}

@@ -187,18 +187,11 @@ func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 
 // dueTime returns the earliest time when another process may be started in advance for a set.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
-	due := policy.freeSince.Add(calm)
+	var replaced time.Time // zero for an empty set, which need not wait
 	if len(set.processes) > 0 {
-		due = latestOf(due, set.lastTaken.Add(calm))
+		replaced = set.lastTaken.Add(calm)
 	}
-	return latestOf(due, set.notUntil)
-}
-
-func latestOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return slices.MaxFunc([]time.Time{policy.freeSince.Add(calm), replaced, set.notUntil}, time.Time.Compare)
 }
 
 // hasCapacity reports whether another process may be started in advance. Fewer than Config.Busy evaluations must be

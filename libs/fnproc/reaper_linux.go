@@ -58,9 +58,7 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the program's own session: %w", os.NewSyscallError("getsid", err))
 	}
-	return &Reaper{
-		log: log, session: session, nudge: make(chan struct{}, 1), ended: map[int]time.Time{},
-	}, nil
+	return &Reaper{log: log, session: session, nudge: make(chan struct{}, 1), ended: map[int]time.Time{}}, nil
 }
 
 // evaluationEnded requests a scan for orphans after the delay gatherEnds. A nil Reaper does nothing.

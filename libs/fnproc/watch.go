@@ -223,10 +223,7 @@ func childrenOfThreads(pid int) (pids []int) {
 
 // residentSize returns the memory of a process in bytes, or zero if it has exited.
 func residentSize(pid int) int64 {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0
-	}
+	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)) // empty if the process has exited
 	fields := strings.Fields(string(content))
 	if len(fields) < 2 {
 		return 0
