@@ -44,6 +44,11 @@ func pathsOf(change *gitdiff.File) (before, after string) {
 	if change.NewOIDPrefix != "" || change.IsRename {
 		return change.OldName, change.NewName
 	}
-	trim := func(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, "a/"), "b/") }
+	trim := func(path string) string {
+		if trimmed, ok := strings.CutPrefix(path, "a/"); ok {
+			return trimmed
+		}
+		return strings.TrimPrefix(path, "b/")
+	}
 	return trim(change.OldName), trim(change.NewName)
 }

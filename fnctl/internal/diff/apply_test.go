@@ -18,7 +18,7 @@ func TestApplyIsTheOppositeOfUnified(t *testing.T) {
 	long := strings.Repeat("same\n", 30)
 	before := map[string][]byte{
 		"changed": []byte("a\n" + long + "b\n"), "deleted": []byte("x\n"), "kept": []byte("k\n"), "end": []byte("no newline"),
-		"dashes": []byte("- x\n"),
+		"dashes": []byte("- x\n"), "b/deleted": []byte("x\n"),
 	}
 	after := map[string][]byte{
 		"changed": []byte("A\nnew\n" + long + "B\n"), "created": []byte("1\n2\n"), "kept": []byte("k\n"),
