@@ -324,8 +324,8 @@ func encodeResults(results []*functionrunnerv1.Result) []byte {
 		_ = json.Unmarshal(data, &fields)
 		if field, ok := fields["field"].(map[string]any); ok {
 			for _, name := range []string{"currentValue", "proposedValue"} { // values in JSON
-				var value any
-				if text, ok := field[name].(string); ok && json.Unmarshal([]byte(text), &value) == nil {
+				var value any // from YAML, because numbers from JSON would lose digits
+				if text, ok := field[name].(string); ok && yaml.Unmarshal([]byte(text), &value) == nil {
 					field[name] = value
 				}
 			}

@@ -10,7 +10,7 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// TestResultsKeepTheirTypes encodes a result with a number, a string of digits and an object.
+// TestResultsKeepTheirTypes encodes results with numbers, a string of digits and an object.
 func TestResultsKeepTheirTypes(t *testing.T) {
 	got := encodeResults([]*functionrunnerv1.Result{
 		{
@@ -20,6 +20,7 @@ func TestResultsKeepTheirTypes(t *testing.T) {
 			File:        &functionrunnerv1.Result_File{Path: "a.yaml", Index: 1},
 		},
 		{Field: &functionrunnerv1.Result_Field{ProposedValue: `{"a":[true]}`}},
+		{Field: &functionrunnerv1.Result_Field{CurrentValue: "1000650000", ProposedValue: "9007199254740993"}},
 	})
 	const want = `apiVersion: config.kubernetes.io/v1
 items: []
@@ -44,6 +45,9 @@ results:
     proposedValue:
       a:
       - true
+- field:
+    currentValue: 1000650000
+    proposedValue: 9007199254740993
 `
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
