@@ -4,6 +4,7 @@ package backend
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
@@ -21,6 +22,7 @@ type traces struct {
 	pipeline.Evaluator
 
 	gateway *client.Gateway
+	mu      sync.Mutex
 	calls   []spantree.Call
 }
 
@@ -32,6 +34,8 @@ func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	function := kptfile.Function{Image: req.Image, Tag: req.Tag}
 	call := spantree.Call{Function: function.FullTitle(), TraceID: id, Took: time.Since(start)}
 	t.findSpans(ctx, &call)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.calls = append(t.calls, call)
 	return resp, err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,5 +199,39 @@ func TestEvalTrace(t *testing.T) {
 	code, shown = s.run(t.Context(), t, newScreen(), "eval", dir, "--image=echo:v1")
 	if code != 0 || strings.Contains(shown, "Trace") || s.traceparent == before {
 		t.Errorf("without --trace: exit code %d, traceparent %q, shown\n%s", code, s.traceparent, shown)
+	}
+}
+
+// TestTraceOfConcurrentFunctions renders two packages whose functions return once both run.
+func TestTraceOfConcurrentFunctions(t *testing.T) {
+	dir := t.TempDir()
+	for file, content := range map[string]string{
+		"Kptfile": "", "a/Kptfile": "pipeline: {mutators: [{image: pair:v1}]}\n",
+		"b/Kptfile": "pipeline: {mutators: [{image: pair:v1}]}\n",
+	} {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		content = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: p}\n" + content
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var running sync.WaitGroup
+	running.Add(2)
+	address := fntest.Gateway{"pair:v1": func(
+		_ context.Context, req *evaluator.EvaluateFunctionRequest,
+	) (*evaluator.EvaluateFunctionResponse, error) {
+		running.Done()
+		running.Wait()
+		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
+	}}.Serve(t, fntest.Status(&gatewayStatus{}))
+	stderr := newScreen()
+	env := command.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
+	code := cli.Run(t.Context(), env, []string{"render", dir, "--trace", "--jobs=2", "--address", address})
+	shown, _ := stderr.now()
+	if code != 0 || strings.Count(shown, "Trace ") != 2 {
+		t.Errorf("exit code %d, want two traces:\n%s", code, shown)
 	}
 }
