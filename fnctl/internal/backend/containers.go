@@ -64,6 +64,9 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 		return fmt.Errorf("%w, or use --local", err)
 	case err != nil:
 		return fmt.Errorf("%w, or give the address of a function runner with --address or FNCTL_ADDRESS", err)
+	case f.Offline && containers.Runtime == local.AppleContainer:
+		return fmt.Errorf("%s cannot run offline: it has no option to forbid pulls (use %s)",
+			containers.Runtime, strings.Join(local.Dockers, ", "))
 	}
 	containers.Evaluator = e.Evaluator
 	containers.Offline = f.Offline
