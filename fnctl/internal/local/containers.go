@@ -7,7 +7,9 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -44,11 +46,15 @@ type Containers struct {
 	Network func(image string) error
 }
 
-// FindContainers returns the first container runtime in names that is installed on this machine.
+// FindContainers returns the first container runtime in names that is installed on this machine. It skips fnctl in the
+// place of a container runtime, which is usually first in PATH.
 func FindContainers(names ...string) (*Containers, error) {
 	for _, name := range names {
-		if program, err := exec.LookPath(name); err == nil && !isOwn(program) {
-			return &Containers{Runtime: name, Program: program}, nil
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) { //nolint:forbidigo // exec.LookPath reads it too
+			program, err := exec.LookPath(filepath.Join(dir, name))
+			if err == nil && filepath.IsAbs(program) && !isOwn(program) {
+				return &Containers{Runtime: name, Program: program}, nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("functions cannot run on this machine: install %s", strings.Join(names, ", "))
