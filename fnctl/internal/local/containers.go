@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"debug/buildinfo"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
@@ -68,6 +70,9 @@ func isOwn(program string) bool {
 	return ok && err == nil && info.Path == own.Path
 }
 
+// removeTimeout is the maximum duration of the removal of a container whose function was stopped.
+const removeTimeout = 10 * time.Second
+
 // exitNotRun is the exit code of a container runtime that could not start the container. The codes 126 and 127 mean
 // that the program in the container did not start.
 const exitNotRun = 125
@@ -81,9 +86,13 @@ func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeli
 			Advice: "give an exact tag, or use a function runner",
 		}
 	}
-	resp, err := c.execute(ctx, image, append([]string{c.Program}, c.runArguments(image)...), req.ResourceList)
+	name := "fnctl-" + strings.ToLower(rand.Text())
+	resp, err := c.execute(ctx, image, append([]string{c.Program}, c.runArguments(name, image)...), req.ResourceList)
 	failed, ok := errors.AsType[*client.FunctionError](err)
 	if !ok {
+		if err != nil {
+			c.removeContainer(ctx, name)
+		}
 		return resp, err
 	}
 	switch failed.Failure.GetExitCode() {
@@ -98,18 +107,27 @@ func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeli
 	return resp, err
 }
 
-// runArguments returns the arguments of the container runtime that run the function of an image.
-func (c *Containers) runArguments(image string) []string {
-	args := []string{"run", "--rm", "-i", "--user", "65534:65534"}
+// removeContainer stops and removes a container, even if ctx has expired. When we kill 'docker run', its container
+// continues to run. We ignore errors, because some runtimes return one if the container was not created yet.
+func (c *Containers) removeContainer(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	_, _ = c.execute(ctx, name, []string{c.Program, "rm", "-f", name}, nil)
+}
+
+// runArguments returns the arguments of the container runtime that run the function of an image in a new container.
+func (c *Containers) runArguments(name, image string) []string {
+	args := []string{"run", "--rm", "-i", "--name", name, "--user", "65534:65534"}
 	if c.Network == nil || c.Network(image) != nil {
 		args = append(args, "--network", "none")
 	}
-	if c.Runtime != AppleContainer { // AppleContainer lacks both options
+	if c.Runtime != AppleContainer { // AppleContainer lacks these options
 		pull := "missing"
 		if c.Offline {
 			pull = "never"
 		}
-		args = append(args, "--security-opt=no-new-privileges", "--pull", pull)
+		// podman would otherwise wait for 10 s when it removes a container that ignores SIGTERM.
+		args = append(args, "--security-opt=no-new-privileges", "--stop-signal=KILL", "--pull", pull)
 	}
 	for _, variable := range c.Variables {
 		args = append(args, "-e", variable)
