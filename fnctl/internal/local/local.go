@@ -61,6 +61,7 @@ func (e *Evaluator) execute(
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = e.Environment
 	cmd.Stdin = bytes.NewReader(list)
+	killWithChildren(cmd)
 	err := runProgram(ctx, cmd, out, log)
 	resp := pipeline.Response{ResourceList: out.buf.Bytes(), Log: log.buf.Bytes()}
 	switch exited, ok := errors.AsType[*exec.ExitError](err); {

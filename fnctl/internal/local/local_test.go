@@ -7,7 +7,11 @@ package local_test
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,5 +64,32 @@ func TestKilledProgramHasNoExitCode(t *testing.T) {
 	if !ok || failed.Failure.GetReason() != functionrunnerv1.FunctionFailure_REASON_SIGNALED ||
 		failed.Failure.GetSignal() != "killed" {
 		t.Errorf("got %v, want the signal", err)
+	}
+}
+
+// TestChildrenAreStoppedToo stops a program whose child keeps a pipe open.
+func TestChildrenAreStoppedToo(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := evaluator.Evaluate(ctx, pipeline.Request{Exec: `sh -c "(sleep 60; echo survived) >` + pipe + ` & wait"`})
+		stopped <- err
+	}()
+	child, err := os.Open(pipe) // waits for the child
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Close()
+	stop()
+	if got, err := io.ReadAll(child); err != nil || len(got) > 0 {
+		t.Errorf("the child wrote %q, %v", got, err)
+	}
+	if err := <-stopped; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want an error of the context", err)
 	}
 }
