@@ -79,30 +79,14 @@ func searchCalls(calls []call) []bpf.Instruction {
 	}, lower, higher)
 }
 
-func compareCalls(calls []call) []bpf.Instruction {
-	// We build the program from its end, because each comparison jumps forward to one of the answers at the end.
-	program := []bpf.Instruction{allowed, forbidden, notImplemented}
-	for _, c := range slices.Backward(calls) {
-		beyond := uint8(len(program)) //nolint:gosec // eight calls have less than 256 instructions
-		switch {
-		case len(c.cases) > 0:
-			instructions := c.instructions()
-			program = slices.Concat([]bpf.Instruction{
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(instructions))}, //nolint:gosec // bounded
-			}, instructions, program)
-		case c.answer == forbidden:
-			program = slices.Insert(program, 0, skipIf(c.number, beyond-2))
-		default:
-			program = slices.Insert(program, 0, skipIf(c.number, beyond-1))
-		}
+func compareCalls(calls []call) (program []bpf.Instruction) {
+	for _, c := range calls {
+		decision := c.instructions()
+		other := uint8(len(decision)) //nolint:gosec // no call has 256 instructions
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: other})
+		program = append(program, decision...)
 	}
-	return program
-}
-
-// skipIf returns an instruction that skips the given number of instructions if the loaded call number equals
-// number.
-func skipIf(number uint32, instructions uint8) bpf.Instruction {
-	return bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipTrue: instructions}
+	return append(program, allowed)
 }
 
 // call is a system call that the filter forbids, either always or with some arguments.
@@ -125,8 +109,10 @@ type condition struct {
 }
 
 // instructions returns the part of the filter that forbids or allows this call, depending on its arguments.
-func (c call) instructions() []bpf.Instruction {
-	var program []bpf.Instruction
+func (c call) instructions() (program []bpf.Instruction) {
+	if len(c.cases) == 0 {
+		return []bpf.Instruction{c.answer}
+	}
 	for _, match := range c.cases {
 		for i, condition := range match {
 			toEnd := uint8(2*(len(match)-i) - 1) //nolint:gosec // a case has few conditions

@@ -22,7 +22,7 @@ func TestOCISeccompSaysTheSame(t *testing.T) {
 	}
 	compared := 0
 	for _, c := range calls {
-		if len(c.cases) == 0 || c.answer == unsupported {
+		if len(c.cases) == 0 {
 			continue
 		}
 		compared++

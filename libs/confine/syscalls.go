@@ -92,13 +92,10 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 		add(name, notImplemented, nil)
 	}
 	for _, name := range optional {
-		add(name, unsupported, anyArguments)
+		add(name, unsupported, nil)
 	}
 	return calls, nil
 }
-
-// anyArguments matches every call, because the first argument is either zero or not zero.
-var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
 func (k kernel) forbiddenCalls(network bool) rules {
 	r := othersProcesses()
