@@ -144,21 +144,69 @@ func TestSwitchOverPatch(t *testing.T) {
 // TestWhatIsOursCanBeFoundBesidePorch checks that the way back in docs/replacing-porch.md finds
 // everything of ours by its kind and a label.
 func TestWhatIsOursCanBeFoundBesidePorch(t *testing.T) {
+	for _, overlay := range porchOverlays {
+		overlay = "overlays/" + overlay
+		checkWayBack(t, overlay, objects(t, overlay, filepath.Join(deploy, overlay)))
+	}
+}
+
+// porchOverlays are the overlays for clusters with Porch.
+var porchOverlays = []string{"porch", "porch-main", "porch-microservices"}
+
+// checkWayBack checks that the way back in docs/replacing-porch.md deletes all objects of an overlay.
+func checkWayBack(t *testing.T, overlay string, objects []runtime.Object) {
+	t.Helper()
 	_, rest, _ := strings.Cut(string(mustRead(t, filepath.Join(root, "docs/replacing-porch.md"))),
 		"delete -l app.kubernetes.io/part-of=function-runner \\\n")
 	line, _, _ := strings.Cut(rest, "\n")
 	kinds := strings.Split(strings.TrimSpace(line), ",")
-	for _, overlay := range []string{"overlays/porch", "overlays/porch-main", "overlays/porch-microservices"} {
-		for _, object := range objects(t, overlay, filepath.Join(root, "deploy", overlay)) {
-			meta := object.(metav1.Object)
-			if meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
-				t.Errorf("%s: %T %s has no label of its owner", overlay, object, meta.GetName())
-			}
-			kind := reflect.TypeOf(object).Elem().Name()
-			if !slices.Contains(kinds, strings.ToLower(kind)) {
-				t.Errorf("%s: the document does not delete objects of the kind %s", overlay, kind)
-			}
+	for _, object := range objects {
+		meta := object.(metav1.Object)
+		if meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
+			t.Errorf("%s: %T %s has no label of its owner", overlay, object, meta.GetName())
 		}
+		kind := reflect.TypeOf(object).Elem().Name()
+		if !slices.Contains(kinds, strings.ToLower(kind)) {
+			t.Errorf("%s: the document does not delete objects of the kind %s", overlay, kind)
+		}
+	}
+}
+
+// TestOverlayBesidePorch builds the overlay that deploy/README.md shows beside Porch, on each overlay for Porch and
+// with a template of function pods. Programs get the sizes of the overlay production, and the way back finds all
+// objects.
+func TestOverlayBesidePorch(t *testing.T) {
+	_, section, _ := strings.Cut(string(mustRead(t, filepath.Join(deploy, "README.md"))), "\n## Beside Porch\n")
+	_, block, _ := strings.Cut(section, "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	const base, components = "resources: [../porch]", "\ncomponents:\n"
+	if !strings.Contains(block, base) || !strings.Contains(block, components) {
+		t.Fatalf("the overlay has no line %q or no list of components:\n%s", base, block)
+	}
+	for _, overlay := range porchOverlays {
+		t.Run(overlay, func(t *testing.T) {
+			content := strings.NewReplacer(base, "resources: [../"+overlay+"]",
+				components, components+"  - ../../components/pod-template\n").Replace(block)
+			all := objects(t, t.Name(), manifests.OwnOverlay(t, root, content))
+			checkWayBack(t, overlay, all)
+			checked := 0
+			for _, d := range of[*appsv1.Deployment](all) {
+				if d.Name != "gateway" && d.Name != "function-runner" {
+					continue
+				}
+				checked++
+				c := d.Spec.Template.Spec.Containers[0]
+				if limit := c.Resources.Limits.Memory().String(); limit != "4Gi" {
+					t.Errorf("%s has a memory limit of %s, want the limit of production", d.Name, limit)
+				}
+				if d.Name == "function-runner" && !slices.Contains(c.Args, "--pod-ttl=1h") {
+					t.Errorf("the arguments are %q, and lack the argument of the overlay", c.Args)
+				}
+			}
+			if checked != 1 {
+				t.Errorf("%d programs serve callers, want 1", checked)
+			}
+		})
 	}
 }
 

@@ -74,7 +74,7 @@ var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 func Documented(t testing.TB, root string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
-	for _, file := range []string{"README.md", "deploy/README.md"} {
+	for _, file := range []string{"README.md", "deploy/README.md", "docs/how-to.md"} {
 		document, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func Documented(t testing.TB, root string) map[string]string {
 			if !strings.Contains(match[1], "kind: Kustomization") {
 				continue
 			}
-			dirs[fmt.Sprintf("%s %d", file, len(dirs)+1)] = ownOverlay(t, root, match[1])
+			dirs[fmt.Sprintf("%s %d", file, len(dirs)+1)] = OwnOverlay(t, root, match[1])
 		}
 	}
 	if len(dirs) < 3 {
@@ -92,9 +92,9 @@ func Documented(t testing.TB, root string) map[string]string {
 	return dirs
 }
 
-// ownOverlay adds an overlay to a copy of the directory deploy, as a user would, and returns the overlay's
+// OwnOverlay adds an overlay to a copy of the directory deploy, as a user would, and returns the overlay's
 // directory.
-func ownOverlay(t testing.TB, root, content string) string {
+func OwnOverlay(t testing.TB, root, content string) string {
 	t.Helper()
 	overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")
 	if err := os.Mkdir(overlay, 0o700); err != nil {
