@@ -1,3 +1,5 @@
+// A module of its own: apply-setters uses an old kyaml whose API later versions lack, and a module can use a single
+// kyaml.
 module github.com/krm-function-runner/function-runner/functions/apply-setters
 
 go 1.26.0
