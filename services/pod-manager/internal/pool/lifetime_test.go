@@ -181,6 +181,34 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
+			name: "used again after a refused deletion", reason: "a new pod would start cold, or be refused too",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 ttl
+				deletefailed f-1
+				request 2 f => probe f-1
+				healthy f-1 => extend f-1 to 21m0s; grant 2 f-1
+				end 2
+				wait 11m => delete f-1 ttl
+			`,
+		},
+		{
+			name: "used again after a refused creation", reason: "the expired pod comes before the next attempt",
+			config: func(p *player) { p.config.InProcess = true },
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 ttl
+				request 2 f => create f-2
+				createfailed f-2 held the Kubernetes API is away
+				deletefailed f-1 => probe f-1
+				healthy f-1 => extend f-1 to 21m0s; grant 2 f-1
+			`,
+		},
+		{
 			name:   "deleted by others",
 			reason: "a pod that Kubernetes ends takes no lease, and is replaced under a new name",
 			dialogue: `

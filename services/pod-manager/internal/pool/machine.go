@@ -129,9 +129,10 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	m.deleteDrained(s, p)
 }
 
-// createMissing creates the pods that a pool needs. If the ResourceQuota is used up, the pool waits in line for
-// capacity instead.
+// createMissing reuses or creates the pods that a pool needs. If the ResourceQuota is used up, the pool waits in line
+// for capacity instead.
 func (m *Machine) createMissing(s *step, p *pool) {
+	p.reuseExpired(s)
 	if !p.isManaged() || m.incapacity(p) != "" || p.failure.backsOff(p.countDemand() > 0, s.at) {
 		m.capacity.leaveLine(p)
 		return

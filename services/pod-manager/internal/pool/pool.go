@@ -32,6 +32,7 @@
 //	draining         deleting  no lease uses the pod any longer
 //	deleting         draining  the deletion failed
 //	draining         starting  the pod was unused, and another replica extended its expiry before its deletion
+//	draining         starting  a lease waits, and the deletion of the expired pod failed
 //	any              gone      the pod no longer exists in Kubernetes
 //
 // The states creating, starting, ready and checking are called usable: their pods accept leases now or later.
@@ -213,6 +214,17 @@ func (p *pool) collectExpired(s *step) {
 		}
 		if pod.state.usable() {
 			pod.writeExpiry(s)
+		}
+	}
+}
+
+// reuseExpired cancels the removal of expired pods for waiting leases, if Kubernetes did not delete the pods.
+func (p *pool) reuseExpired(s *step) {
+	for _, pod := range p.pods {
+		needed := len(p.queue) > 0 && p.countUsable() < p.podsFor(p.countDemand())
+		if needed && pod.state == draining && pod.removal.eviction == evictionTTL {
+			pod.returnToStarting(s)
+			p.followObservation(s, pod, pod.observed)
 		}
 	}
 }
