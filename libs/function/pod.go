@@ -72,7 +72,7 @@ func (p *Pod) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	}
 	second, againErr := p.runInSlot(ctx, e, true)
 	if !hasHelped(err, second, againErr) {
-		if ctx.Err() == nil { // an interrupted run shows nothing
+		if againErr == nil || exited(againErr) { // a run that was killed or interrupted shows nothing
 			p.pointless.Store(true)
 		}
 		return first, err

@@ -123,3 +123,23 @@ func TestKilledFunctionsRunOnce(t *testing.T) {
 		t.Errorf("%v, runs: %q, want one", err, runs)
 	}
 }
+
+// TestKilledSecondRunShowsNothing has a function that needs the shared directory, and is killed there for one input.
+// It serves other inputs afterwards.
+func TestKilledSecondRunShowsNothing(t *testing.T) {
+	pod, cmd, _ := startSharing(t, `read -r first
+if [ ! -e "$DIR/denied" ]; then touch "$DIR/denied"; exit 3; fi
+rm "$DIR/denied"
+if [ "$first" = "# large" ]; then kill -9 $$; fi
+cat`)
+	e := evaluation("fn", cmd)
+	e.ResourceList = []byte("# large\n" + list)
+	_, err := pod.Evaluate(t.Context(), e)
+	if failure, ok := errors.AsType[*function.Failure](err); !ok || failure.ExitCode != 3 {
+		t.Errorf("error %v, want the failure of the first run", err)
+	}
+	e.ResourceList = []byte("# small\n" + list)
+	if result, err := pod.Evaluate(t.Context(), e); err != nil || string(result.ResourceList) != list {
+		t.Errorf("%v, got %q, want the list", err, result.ResourceList)
+	}
+}
