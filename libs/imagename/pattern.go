@@ -50,15 +50,22 @@ func ParsePattern(text string) (Pattern, error) {
 
 // checkRepository rejects a pattern that cannot match any repository, because a rule with it would have no effect.
 func checkRepository(pattern string) error {
-	_, path, ok := strings.Cut(pattern, "/")
+	host, path, ok := strings.Cut(strings.ToLower(pattern), "/")
+	isHost := ok && (host == "localhost" || strings.ContainsAny(host, "*.:"))
+	var remedy string
 	switch {
-	case !ok && !strings.Contains(pattern, "**"):
-		return fmt.Errorf("pattern %q matches no repository: begin it with the registry, as ghcr.io/example/fn, or with **/",
-			pattern)
+	case !isHost && !strings.Contains(host, "**"):
+		remedy = "begin it with the registry, as docker.io/example/fn, or with **/"
 	case strings.Contains(path, ":"):
-		return fmt.Errorf("pattern %q matches no repository: leave the tag out", pattern)
+		remedy = "leave the tag out"
+	case strings.HasSuffix(pattern, "/"):
+		remedy = "end it with ** or with the name of an image"
+	case CanonicalRegistry(host) == Hub && ok && !strings.Contains(path, "/") && !strings.Contains(path, "**"):
+		remedy = "official images are docker.io/library/NAME"
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("pattern %q matches no repository: %s", pattern, remedy)
 }
 
 // Match reports whether the pattern matches a repository in canonical spelling.

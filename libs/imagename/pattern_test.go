@@ -45,7 +45,11 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 	for pattern, says := range map[string]string{
 		"fn": "begin it with the registry", "fn:v1": "begin it with the registry", "*": "begin it with the registry",
 		"ghcr.io/a/fn:v1": "leave the tag out", "localhost:5000/fn:*": "leave the tag out", "**": "", "**/fn": "",
-		"*:5000/fn": "", "ghcr.io**": "",
+		"*:5000/fn": "", "ghcr.io**": "", "localhost/fn": "", "LocalHost/fn": "", "[::1]/x": "", "*/x": "", "gh*/x": "",
+		"nephio/**": "begin it with the registry", "library/busybox": "begin it with the registry",
+		"/fn": "begin it with the registry", "ghcr.io/": "end it with **", "ghcr.io/org/": "end it with **",
+		"docker.io/busybox": "docker.io/library/NAME", "Index.docker.io:443/*": "docker.io/library/NAME",
+		"docker.io/**": "", "docker.io/**fn": "", "docker.io/*/fn": "", "docker.io/library/busybox": "",
 	} {
 		_, err := imagename.ParsePattern(pattern)
 		if (err == nil) != (says == "") || (err != nil && !strings.Contains(err.Error(), says)) {
