@@ -20,7 +20,7 @@ const (
 	// maxLastWait limits the wait for the image-resolver if there is a stored answer. The wait is also limited to half
 	// of the time until the caller's deadline.
 	maxLastWait = 3 * time.Second
-	// retryInterval is the interval between queries to an unavailable image-resolver.
+	// retryInterval is the interval between queries for a key while the image-resolver or the registry is unavailable.
 	retryInterval = 5 * time.Second
 )
 
@@ -31,15 +31,15 @@ type lastAnswers[K comparable, V any] struct {
 	countStale func(context.Context)
 
 	mu      sync.Mutex
-	answers *lru.Cache[K, lastAnswer[V]]
-	// retryAt is the earliest time of the next query to an unavailable image-resolver. It is zero while the
-	// image-resolver is available.
-	retryAt time.Time
+	answers *lru.Cache[K, *lastAnswer[V]]
 }
 
 type lastAnswer[V any] struct {
 	value V
 	at    time.Time
+	// retryAt is the earliest time of the next query after a failure. It is zero if no query failed since at. Each key
+	// has its own time, because an image-resolver also answers Unavailable if only the key's registry is unavailable.
+	retryAt time.Time
 }
 
 // newLastAnswers returns an empty lastAnswers. The function ask queries the image-resolver, and its errors must
@@ -51,20 +51,20 @@ func newLastAnswers[K comparable, V any](
 	return &lastAnswers[K, V]{
 		ask:        ask,
 		countStale: func(ctx context.Context) { stale.Add(ctx, 1, ofKind) },
-		answers:    lru.New(maxBytes, func(key K, a lastAnswer[V]) int64 { return sizeOf(key, a.value) }),
+		answers:    lru.New(maxBytes, func(key K, a *lastAnswer[V]) int64 { return sizeOf(key, a.value) }),
 	}
 }
 
 // get returns the image-resolver's current answer, or the stored answer while the image-resolver is unavailable. It
 // returns an error if there is no stored answer, if the query fails for another reason, or if ctx is done.
 func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
-	last, known := l.known(key)
-	if !known {
+	last := l.known(key)
+	if last == nil {
 		return l.query(ctx, key)
 	}
-	if !l.claimQuery() {
+	if !l.claimQuery(last) {
 		l.countStale(ctx)
-		return last, nil
+		return last.value, nil
 	}
 	wait := maxLastWait
 	if deadline, ok := ctx.Deadline(); ok {
@@ -78,33 +78,34 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 		return value, err
 	}
 	l.mu.Lock()
-	l.retryAt = time.Now().Add(retryInterval)
+	last.retryAt = time.Now().Add(retryInterval)
 	l.mu.Unlock()
 	l.countStale(ctx)
-	return last, nil
+	return last.value, nil
 }
 
-// known returns the stored answer for a key. It returns false if there is none that is younger than maxLastAge.
-func (l *lastAnswers[K, V]) known(key K) (value V, ok bool) {
+// known returns the stored answer for a key. It returns nil if there is none that is younger than maxLastAge.
+func (l *lastAnswers[K, V]) known(key K) *lastAnswer[V] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a, ok := l.answers.Get(key)
-	return a.value, ok && time.Since(a.at) < maxLastAge
-}
-
-// claimQuery reports whether the caller should query the image-resolver. While the image-resolver is unavailable,
-// only one caller per retryInterval queries it. All other callers get stored answers without a delay.
-func (l *lastAnswers[K, V]) claimQuery() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.retryAt.IsZero() {
-		return true
+	if last, ok := l.answers.Get(key); ok && time.Since(last.at) < maxLastAge {
+		return last
 	}
+	return nil
+}
+
+// claimQuery reports whether the caller should query the image-resolver. After a failed query, only one caller per
+// key and retryInterval queries it. All other callers get the stored answer without a delay.
+func (l *lastAnswers[K, V]) claimQuery(last *lastAnswer[V]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	if now.Before(l.retryAt) {
+	if now.Before(last.retryAt) {
 		return false
 	}
-	l.retryAt = now.Add(retryInterval)
+	if !last.retryAt.IsZero() {
+		last.retryAt = now.Add(retryInterval)
+	}
 	return true
 }
 
@@ -116,7 +117,6 @@ func (l *lastAnswers[K, V]) query(ctx context.Context, key K) (V, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.retryAt = time.Time{}
-	l.answers.Put(key, lastAnswer[V]{value, time.Now()})
+	l.answers.Put(key, &lastAnswer[V]{value: value, at: time.Now()})
 	return value, nil
 }

@@ -60,8 +60,8 @@ func (s *service) expect(t *testing.T, ctx context.Context, want int) {
 func TestServiceIsAskedEachTime(t *testing.T) {
 	runLast(t, func(t *testing.T, s *service) {
 		s.expect(t, t.Context(), 2)
-		if known, ok := s.known("k"); !ok || known != 2 || s.stale != 0 {
-			t.Errorf("%d, %t is known, and %d answers were stale", known, ok, s.stale)
+		if known := s.known("k"); known == nil || known.value != 2 || s.stale != 0 {
+			t.Errorf("%v is known, and %d answers were stale", known, s.stale)
 		}
 	})
 }
@@ -86,6 +86,30 @@ func TestLastAnswersWhileTheServiceIsAway(t *testing.T) {
 		<-time.After(2 * time.Hour)
 		if _, err := s.get(t.Context(), "k"); fault.Of(err) != fault.Unavailable {
 			t.Errorf("after two hours: %v, want that nothing is known", err)
+		}
+	})
+}
+
+// TestUnavailableRegistryDelaysNoOtherKey checks that the client does not take the service to be unavailable when the
+// service reports a single registry as unavailable.
+func TestUnavailableRegistryDelaysNoOtherKey(t *testing.T) {
+	runLast(t, func(t *testing.T, s *service) {
+		asked := 0
+		s.ask = func(_ context.Context, key string) (int, error) {
+			if key == "k" {
+				return 0, fault.New(fault.Unavailable, "registry: connection refused")
+			}
+			asked++
+			return asked, nil
+		}
+		for i := range 6000 {
+			s.expect(t, t.Context(), 1)
+			if i%300 == 0 {
+				if got, err := s.get(t.Context(), "other"); err != nil || got != i/300+1 {
+					t.Errorf("got %d, %v after %d questions about the other registry", got, err, i/300)
+				}
+			}
+			<-time.After(100 * time.Millisecond)
 		}
 	})
 }
@@ -131,11 +155,11 @@ func TestLastAnswersAreBounded(t *testing.T) {
 			}
 		}
 		for i := range 1000 {
-			if _, ok := s.known(strconv.Itoa(i)); ok {
+			if s.known(strconv.Itoa(i)) != nil {
 				known++
 			}
 		}
-		if _, ok := s.known("999"); !ok || known < 90 || known > 102 {
+		if s.known("999") == nil || known < 90 || known > 102 {
 			t.Errorf("%d answers of a hundredth of the limit are known, want about 100, with the last one", known)
 		}
 	})

@@ -70,8 +70,8 @@ func (c *Client) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
 	key := imageKey{req.GetImage(), req.GetTagConstraint()}
-	if known, ok := c.images.known(key); ok && strings.Contains(key.image, "@") {
-		return known, nil
+	if known := c.images.known(key); known != nil && strings.Contains(key.image, "@") {
+		return known.value, nil
 	}
 	return c.images.get(ctx, key)
 }
