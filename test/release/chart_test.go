@@ -5,7 +5,9 @@
 package release_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,11 +54,18 @@ func decode(t *testing.T, documents ...string) objects {
 // helm runs helm template with values.
 func helm(t *testing.T, values ...string) (output string, err error) {
 	t.Helper()
-	args := []string{"template", "rel", chartDir, "--namespace", "rel-ns", "--kube-version", "1.37.0"}
+	args := []string{"rel"}
 	for _, value := range values {
 		args = append(args, "--set", value)
 	}
-	command := exec.CommandContext(t.Context(), "helm", args...)
+	return helmTemplate(t, args...)
+}
+
+// helmTemplate runs helm template with arguments, the first of which is the name of the release.
+func helmTemplate(t *testing.T, args ...string) (output string, err error) {
+	t.Helper()
+	args = append([]string{"template", "--namespace", "rel-ns", "--kube-version", "1.37.0"}, args...)
+	command := exec.CommandContext(t.Context(), "helm", append(args, chartDir)...)
 	command.Env = append(command.Environ(), "HOME="+t.TempDir())
 	var messages strings.Builder
 	command.Stderr = &messages
@@ -155,6 +164,39 @@ func TestChartHasSettings(t *testing.T) {
 	}
 	if strings.Contains(string(text), "value: 5s") {
 		t.Errorf("the chart's own value is there too:\n%s", text)
+	}
+}
+
+// TestChartWritesNumbersOfFilesInDigits checks numbers of a values file, which Helm reads as floating-point numbers.
+func TestChartWritesNumbersOfFilesInDigits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(`
+functions: {maxPods: 2000000}
+programs:
+  gateway:
+    settings:
+      FNR_MEMORY_BUDGET_BYTES: 536870912
+      FNR_TELEMETRY_LOG_VERBOSITY: 4
+      OTEL_TRACES_SAMPLER_ARG: 0.25
+      FNR_LOG_FUNCTION_OUTPUT: true
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := helmTemplate(t, "rel", "--values", file)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"FNR_MEMORY_BUDGET_BYTES\n          value: \"536870912\"\n",
+		"FNR_TELEMETRY_LOG_VERBOSITY\n          value: \"4\"\n",
+		"OTEL_TRACES_SAMPLER_ARG\n          value: \"0.25\"\n",
+		"FNR_LOG_FUNCTION_OUTPUT\n          value: \"true\"\n",
+		"count/pods: \"2000000\"\n",
+		"count/services: \"2000000\"\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in the output", want)
+		}
 	}
 }
 

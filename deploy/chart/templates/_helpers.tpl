@@ -9,7 +9,7 @@
 {{- $program := index (index . 0).Values.programs (index . 1) -}}
 {{- range $name, $value := mergeOverwrite (index . 2) ($program.settings | default dict) }}
 - name: {{ $name }}
-  value: {{ toString $value | quote }}
+  value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
 {{- end -}}
 {{- end -}}
 
