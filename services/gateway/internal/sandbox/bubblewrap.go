@@ -3,6 +3,8 @@
 package sandbox
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,10 +97,17 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 }
 
 // sharedFiles returns the arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
-// It omits a file whose directory in the image is missing or is a link, which could lead out of the image.
+// It omits a file if its directory is missing in the image, or if the image contains a link at the path of the file
+// or of its directory: bwrap would create the link's target, which could be outside of the image. A file that is only
+// missing in the image stays in the arguments, so that bwrap fails with an error that names the file.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
-		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
+		dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file)))
+		if err != nil || !dir.IsDir() {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(root, file))
+		if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Mode().IsRegular()) {
 			args = append(args, "--ro-bind-try", file, file)
 		}
 	}

@@ -127,6 +127,16 @@ func TestCommand(t *testing.T) {
 	if strings.Contains(arguments(fn), "--unshare-net") {
 		t.Error("a function that may use the network has none")
 	}
+	fn.Root = t.TempDir()
+	err = errors.Join(os.Mkdir(fn.Root+"/etc", 0o755), os.WriteFile(fn.Root+"/etc/resolv.conf", nil, 0o644),
+		os.Symlink("x", fn.Root+"/etc/hosts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bind = "--ro-bind-try /etc/resolv.conf /etc/resolv.conf "
+	if args := arguments(fn); !strings.Contains(args, bind) || strings.Contains(args, "/etc/hosts") {
+		t.Errorf("want %sand no mount on the image's link /etc/hosts, got %s", bind, args)
+	}
 }
 
 // TestZeroBytesAddNoArguments has an image whose configuration has zero bytes, by which bubblewrap knows its arguments.

@@ -82,27 +82,32 @@ func TestImagesThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestLinksOfAnImageLeadNowhere has an image whose /etc is a link to where bubblewrap has the machine's files while it
-// makes a sandbox, and a function with network, whose sandbox gets files there.
+// TestLinksOfAnImageLeadNowhere has images with links in place of /etc or of files in /etc. The links lead to where
+// bubblewrap keeps the machine's files while it creates a sandbox. A function with network gets files at these places.
 func TestLinksOfAnImageLeadNowhere(t *testing.T) {
-	outside, root := t.TempDir(), t.TempDir()
-	share(t, outside)
-	share(t, root)
-	if err := os.Chmod(outside, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{"proc", "dev", "tmp"} {
-		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink("/oldroot"+outside, filepath.Join(root, "etc")); err != nil {
-		t.Fatal(err)
-	}
 	eachLauncher(t, func(t *testing.T, run func(fn sandbox.Function) (fnproc.Outcome, error)) {
-		_, _ = run(sandbox.Function{Root: root, Program: []string{"/none"}, Dir: "/", Network: true})
-		if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
-			t.Errorf("%v was written to the machine, %v", entries, err)
+		for _, links := range [][]string{{"etc"}, {"etc/resolv.conf", "etc/hosts"}} {
+			outside, root := t.TempDir(), t.TempDir()
+			share(t, outside)
+			share(t, root)
+			if err := os.Chmod(outside, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range []string{"proc", "dev", "tmp", filepath.Dir(links[0])} {
+				if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, link := range links {
+				target := filepath.Join("/oldroot", outside, strings.TrimPrefix(link, "etc"))
+				if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = run(sandbox.Function{Root: root, Program: []string{"/none"}, Dir: "/", Network: true})
+			if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+				t.Errorf("links %v: %v was written to the machine, %v", links, entries, err)
+			}
 		}
 	})
 }
