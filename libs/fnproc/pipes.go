@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,11 +49,16 @@ func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
 // readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut
 // is true, and otherwise returns an error and keeps the beginning. It also fails if tooMuch returns true for the
-// number of bytes, because a process without input has then written too much.
+// number of bytes, because a process without input has then written too much. After the pipe's read deadline, it reads
+// only what the pipe then contains: no earlier output is lost, and no process that continues to write delays the end.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
+	source := io.Reader(c.pipe)
 	for {
-		n, err := readAvailable(c.pipe, c.freeSpace())
+		n, err := source.Read(c.freeSpace())
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			source, err = unreadPart(c.pipe)
+		}
 		c.buf = c.buf[:len(c.buf)+n]
 		switch {
 		case !c.cut && int64(len(c.buf)) > c.limit:
@@ -111,26 +117,19 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 	return max(n, 0)
 }
 
-// readAvailable reads from pipe and blocks until the pipe's read deadline. Afterwards it reads without blocking
-// until the pipe is empty, so that no earlier output is lost, and then returns io.EOF.
-func readAvailable(pipe *os.File, buf []byte) (int, error) {
-	n, err := pipe.Read(buf)
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, err
-	}
+// unreadPart returns a reader of the bytes that a pipe now contains. It removes the pipe's read deadline, because these
+// bytes can be read without blocking.
+func unreadPart(pipe *os.File) (io.Reader, error) {
+	unread, err := countUnread(pipe)
+	return io.LimitReader(pipe, int64(unread)), errors.Join(err, pipe.SetReadDeadline(time.Time{}))
+}
+
+// countUnread returns the number of unread bytes in a pipe.
+func countUnread(pipe *os.File) (n int, err error) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
-	var readErr error
-	if err := raw.Control(func(fd uintptr) { n, readErr = unix.Read(int(fd), buf) }); err != nil {
-		return 0, err
-	}
-	switch {
-	case n > 0:
-		return n, nil
-	case readErr == nil || errors.Is(readErr, unix.EAGAIN):
-		return 0, io.EOF
-	}
-	return 0, os.NewSyscallError("read", readErr)
+	controlErr := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unreadBytes) })
+	return n, errors.Join(controlErr, err)
 }

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Prefork states whether an evaluation used a spare process, which had been started in advance.
@@ -284,19 +282,8 @@ func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.r
 // readNothing reports whether the function has read none of the written bytes of its input. It returns false for
 // processes that were not started in advance.
 func (s *spareState) readNothing(written int) bool {
-	if s.input == nil {
-		return false
-	}
-	raw, err := s.input.SyscallConn()
-	if err != nil {
-		return false
-	}
-	var unread int
-	var readErr error
-	if err := raw.Control(func(fd uintptr) { unread, readErr = unix.IoctlGetInt(int(fd), unreadBytes) }); err != nil {
-		return false
-	}
-	return readErr == nil && unread == written
+	unread, err := countUnread(s.input)
+	return err == nil && unread == written
 }
 
 // fileID identifies a version of a program's file, so that processes started from an older version are not used.
