@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
@@ -167,6 +169,27 @@ func TestChartHasSettings(t *testing.T) {
 	}
 }
 
+// TestChartHasGracePeriods checks that each program's grace period can be set, as a longer limit of evaluations requires.
+func TestChartHasGracePeriods(t *testing.T) {
+	for _, tc := range []struct {
+		mode, program, deployment string
+		standard                  int64
+	}{
+		{"microservices", "gateway", "rel-gateway", 330},
+		{"microservices", "pod-manager", "rel-pod-manager", 330},
+		{"microservices", "image-resolver", "rel-image-resolver", 60},
+		{"function-runner", "function-runner", "rel", 330},
+	} {
+		for value, want := range map[string]int64{"630": 630, "null": tc.standard} {
+			objects := rendered(t, "mode="+tc.mode, "programs."+tc.program+".terminationGracePeriodSeconds="+value)
+			deployment := as[appsv1.Deployment](t, objects["Deployment rel-ns "+tc.deployment])
+			if got := ptr.Deref(deployment.Spec.Template.Spec.TerminationGracePeriodSeconds, 0); got != want {
+				t.Errorf("%s with %s: %d, want %d", tc.program, value, got, want)
+			}
+		}
+	}
+}
+
 // TestChartWritesNumbersOfFilesInDigits checks numbers of a values file, which Helm reads as floating-point numbers.
 func TestChartWritesNumbersOfFilesInDigits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "values.yaml")
@@ -206,6 +229,7 @@ func TestChartRejectsWrongValues(t *testing.T) {
 		{"mode=prod", "mode", "there is no such mode"},
 		{"programs.gatway.replicas=1", "gatway", "a setting would be lost without a word"},
 		{"programs.gateway.replicas=0", "replicas", "an autoscaler starts no first replica"},
+		{"programs.gateway.terminationGracePeriodSeconds=0", "GracePeriod", "evaluations would be interrupted"},
 		{"programs.pod-manager.replicas=0", "replicas", "as the gateway"},
 		{"callers.namespaces={Porch}", "namespaces", "there can be no such namespace"},
 		{"callers.namespace=porch-system", "namespace", "it is a list"},
