@@ -169,7 +169,7 @@ func TestChartHasSettings(t *testing.T) {
 	}
 }
 
-// TestChartHasGracePeriods checks that each program's grace period can be set, as a longer limit of evaluations requires.
+// TestChartHasGracePeriods sets each program's grace period, which a longer limit of evaluations requires.
 func TestChartHasGracePeriods(t *testing.T) {
 	for _, tc := range []struct {
 		mode, program, deployment string
