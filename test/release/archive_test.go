@@ -48,10 +48,52 @@ func TestImagesOfAReleaseAreSigned(t *testing.T) {
 		!slices.Contains(config.Signs[0].Args, "${artifact}@${digest}") {
 		t.Errorf("goreleaser publishes the images %v, and signs them by %v", config.Images, config.Signs)
 	}
-	workflow, err := os.ReadFile("../../.github/workflows/release.yaml")
-	if err != nil || !strings.Contains(string(workflow), "cosign sign --yes <images.txt") {
-		t.Errorf("the workflow does not sign the images that ko builds (%v)", err)
+	steps := releaseSteps(t)
+	signing := slices.IndexFunc(steps, func(s step) bool { return strings.Contains(s.Run, "cosign sign --yes") })
+	goreleaser := slices.IndexFunc(steps, func(s step) bool { return strings.HasPrefix(s.Uses, "goreleaser/") })
+	if signing < 0 || signing > goreleaser {
+		t.Errorf("step %d signs the images that ko builds, want a step before goreleaser's, which is %d: "+
+			"a release without its images must not be published", signing, goreleaser)
 	}
+}
+
+// TestReleaseWritesToItsOwnRepositoryOnly: the workflow's token is refused by others.
+func TestReleaseWritesToItsOwnRepositoryOnly(t *testing.T) {
+	var config map[string]any
+	readYAML(t, "../../.goreleaser.yaml", &config)
+	files := map[string]string{"homebrew_casks": ".build/dist/homebrew", "krews": ".build/dist/krew"}
+	for list, dir := range files {
+		entries, _ := config[list].([]any)
+		if len(entries) == 0 {
+			t.Errorf("goreleaser makes no %s", list)
+		}
+		for _, entry := range entries {
+			if skip := entry.(map[string]any)["skip_upload"]; skip != true {
+				t.Errorf("%s: skip_upload is %v, want true", list, skip)
+			}
+		}
+		if !slices.ContainsFunc(releaseSteps(t), func(s step) bool {
+			return strings.HasPrefix(s.Uses, "actions/upload-artifact@") && strings.Contains(s.With["path"], dir)
+		}) {
+			t.Errorf("no step of the workflow keeps %s for maintainers", dir)
+		}
+	}
+}
+
+// step is a step of a workflow.
+type step struct {
+	Uses, Run string
+	With      map[string]string
+}
+
+// releaseSteps returns the steps of the workflow that publishes a release.
+func releaseSteps(t *testing.T) []step {
+	t.Helper()
+	var workflow struct {
+		Jobs struct{ Release struct{ Steps []step } }
+	}
+	readYAML(t, "../../.github/workflows/release.yaml", &workflow)
+	return workflow.Jobs.Release.Steps
 }
 
 func readYAML(t *testing.T, path string, into any) {
