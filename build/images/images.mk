@@ -12,7 +12,7 @@ release-snapshot: $(GORELEASER) $(HELM) ## Make the files of a release here, wit
 .PHONY: images
 images: ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
 	@test -n "$(REPO)" || { echo "REPO is not set: make images REPO=registry.example/path"; exit 1; }
-	@$(MAKE) --no-print-directory kodata
+	@$(MAKE) --no-print-directory kodata >&2 # standard output is the images' names
 	@cd build/images && go run . -root $(CURDIR) -tag $(or $(TAG),latest) \
 	 -revision "$$(git rev-parse HEAD 2>/dev/null)" $(REPO)
 

@@ -4,6 +4,7 @@ package release_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func TestImagesOfAReleaseAreSigned(t *testing.T) {
 		!slices.Contains(config.Signs[0].Args, "${artifact}@${digest}") {
 		t.Errorf("goreleaser publishes the images %v, and signs them by %v", config.Images, config.Signs)
 	}
-	steps := releaseSteps(t)
+	steps := releaseJob(t).Steps
 	signing := slices.IndexFunc(steps, func(s step) bool { return strings.Contains(s.Run, "cosign sign --yes") })
 	goreleaser := slices.IndexFunc(steps, func(s step) bool { return strings.HasPrefix(s.Uses, "goreleaser/") })
 	if signing < 0 || signing > goreleaser {
@@ -72,7 +73,7 @@ func TestReleaseWritesToItsOwnRepositoryOnly(t *testing.T) {
 				t.Errorf("%s: skip_upload is %v, want true", list, skip)
 			}
 		}
-		if !slices.ContainsFunc(releaseSteps(t), func(s step) bool {
+		if !slices.ContainsFunc(releaseJob(t).Steps, func(s step) bool {
 			return strings.HasPrefix(s.Uses, "actions/upload-artifact@") && strings.Contains(s.With["path"], dir)
 		}) {
 			t.Errorf("no step of the workflow keeps %s for maintainers", dir)
@@ -80,20 +81,58 @@ func TestReleaseWritesToItsOwnRepositoryOnly(t *testing.T) {
 	}
 }
 
-// step is a step of a workflow.
+// TestImagesPrintsNamesOnly: the workflow signs every word that `make images` prints. A script takes the place of go.
+func TestImagesPrintsNamesOnly(t *testing.T) {
+	clone, bin := filepath.Join(t.TempDir(), "clone"), t.TempDir()
+	run(t, "../..", nil, "git", "clone", "--quiet", "--shared", ".", clone)
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := `#!/bin/bash
+case $1 in
+build)
+  while [[ $1 != -o ]]; do shift; done
+  mkdir -p "$(dirname "$2.")"
+  touch "$2" ;;
+run) echo registry.example/fnr/gateway:v1 ;;
+*) exec ` + goCommand + ` "$@" ;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "MAKEFLAGS=", "MAKELEVEL=0"} // as without make around it
+	got := run(t, clone, env, "make", "images", "REPO=registry.example/fnr", "TAG=v1")
+	if want := "registry.example/fnr/gateway:v1\n"; got != want {
+		t.Errorf("make images prints %q, want %q", got, want)
+	}
+}
+
+// TestPipesOfTheReleaseFail: GitHub sets pipefail only where a workflow names the shell.
+func TestPipesOfTheReleaseFail(t *testing.T) {
+	if shell := releaseJob(t).Defaults.Run.Shell; shell != "bash" {
+		t.Errorf("the default shell is %q, want bash", shell)
+	}
+}
+
+// job is a job of a workflow.
+type job struct {
+	Defaults struct{ Run struct{ Shell string } }
+	Steps    []step
+}
+
 type step struct {
 	Uses, Run string
 	With      map[string]string
 }
 
-// releaseSteps returns the steps of the workflow that publishes a release.
-func releaseSteps(t *testing.T) []step {
+// releaseJob returns the job that publishes a release.
+func releaseJob(t *testing.T) job {
 	t.Helper()
-	var workflow struct {
-		Jobs struct{ Release struct{ Steps []step } }
-	}
+	var workflow struct{ Jobs map[string]job }
 	readYAML(t, "../../.github/workflows/release.yaml", &workflow)
-	return workflow.Jobs.Release.Steps
+	return workflow.Jobs["release"]
 }
 
 func readYAML(t *testing.T, path string, into any) {
