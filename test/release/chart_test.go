@@ -352,3 +352,38 @@ func TestChartScalesFromReplicas(t *testing.T) {
 		}
 	}
 }
+
+// TestChartChecksTheName checks that the chart rejects names of releases with which Kubernetes would reject some of the
+// objects, after it created others.
+func TestChartChecksTheName(t *testing.T) {
+	for _, tc := range []struct {
+		mode, name, want string
+	}{
+		{"microservices", strings.Repeat("a", 39), ""},
+		{"microservices", strings.Repeat("a", 40), "at most 39 characters"},
+		{"function-runner", strings.Repeat("a", 53), ""},
+		{"microservices", "a.b", "no dot"},
+		{"function-runner", "a.b", "no dot"},
+		{"microservices", "123", "begin with a letter"},
+		{"function-runner", "1a", "begin with a letter"},
+	} {
+		out, err := helmTemplate(t, tc.name, "--set", "mode="+tc.mode)
+		if tc.want == "" && err != nil || !strings.Contains(out, tc.want) {
+			t.Errorf("%s %s: %v, want %q:\n%.300s", tc.mode, tc.name, err, tc.want, out)
+		}
+	}
+}
+
+// TestChartQuotesNames checks that names that YAML reads as truth values, numbers or null stay text.
+func TestChartQuotesNames(t *testing.T) {
+	for _, mode := range []string{"microservices", "function-runner"} {
+		out, err := helmTemplate(t, "off", "--namespace", "1e3", "--set", "mode="+mode,
+			"--set-string", "functions.namespace=123,image.tag=5")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if bare := regexp.MustCompile(`(?m)^.*: (off|1e3|123)$`).FindAllString(out, -1); len(bare) > 0 {
+			t.Errorf("%s: unquoted names:\n%s", mode, strings.Join(bare, "\n"))
+		}
+	}
+}

@@ -17,7 +17,7 @@
 {{- define "labels" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: function-runner
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/version: {{ $root.Values.image.tag | default $root.Chart.AppVersion | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 app.kubernetes.io/part-of: function-runner
