@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,7 +52,35 @@ func FillKnown(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
 		return describeError(err)
 	}
+	cleanLists(reflect.ValueOf(cfg).Elem())
 	return nil
+}
+
+// cleanLists applies [SplitList] to all lists in a struct of settings, because envconfig splits only at commas.
+func cleanLists(structure reflect.Value) {
+	for field, value := range structure.Fields() {
+		switch {
+		case !field.IsExported() || field.Tag.Get("ignored") == "true":
+		case isGroup(field.Type):
+			cleanLists(value)
+		default:
+			if list, ok := value.Addr().Interface().(*[]string); ok {
+				*list = SplitList(strings.Join(*list, ","))
+			}
+		}
+	}
+}
+
+// SplitList returns the items of a list that is separated by commas. It removes spaces around items and empty items,
+// so that "a, b" and "a,b" are the same list.
+func SplitList(text string) []string {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
 }
 
 // IsSet reports whether the environment contains the variable of a field, even with an empty value. Programs use it

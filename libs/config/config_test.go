@@ -3,6 +3,7 @@
 package config_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,23 @@ func TestLoad(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestListsMayContainSpaces checks that spaces around items and empty items have no effect.
+func TestListsMayContainSpaces(t *testing.T) {
+	t.Setenv("FNR_REGISTRIES", " a.example, b.example,,")
+	t.Setenv("FNR_NESTED_ITEMS", "c ,d e")
+	var cfg struct {
+		Registries []string
+		Nested     struct{ Items []string }
+	}
+	if err := config.Fill(&cfg); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(cfg.Registries, []string{"a.example", "b.example"}) ||
+		!slices.Equal(cfg.Nested.Items, []string{"c", "d e"}) {
+		t.Errorf("read %q", cfg)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
@@ -38,8 +39,7 @@ func ContainerRuntime(env command.Environment) string {
 
 // CheckNetwork returns an error unless the setting FNR_FUNCTION_NETWORK permits this image to use the network.
 func CheckNetwork(env command.Environment, image string) error {
-	list := strings.Split(env.LookUp("FNR_FUNCTION_NETWORK"), ",")
-	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
+	allowed, err := imagename.ParsePatterns(config.SplitList(env.LookUp("FNR_FUNCTION_NETWORK")))
 	if err != nil {
 		return fmt.Errorf("FNR_FUNCTION_NETWORK: %w", err)
 	}

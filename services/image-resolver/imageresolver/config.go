@@ -76,12 +76,10 @@ type Pairs map[string][]string
 // Decode parses the text of an environment variable.
 func (p *Pairs) Decode(s string) error {
 	out := make(Pairs)
-	for item := range strings.SplitSeq(s, ",") {
-		if strings.TrimSpace(item) == "" {
-			continue
-		}
-		key, value, ok := strings.Cut(strings.TrimSpace(item), "=")
-		if !ok || key == "" || value == "" {
+	for _, item := range config.SplitList(s) {
+		key, value, _ := strings.Cut(item, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if key == "" || value == "" {
 			return fmt.Errorf("%q is not of the form key=value", item)
 		}
 		out[key] = append(out[key], value)
@@ -100,6 +98,15 @@ func (c *Config) Validate() error {
 		imagename.PrefixWanted)
 	_, err := c.preferredPlatforms()
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant, or several, with commas")
+	checkHosts(&checks, "InsecureRegistries", c.InsecureRegistries)
+	checkHosts(&checks, "InternalRegistries", c.InternalRegistries)
+	checkHosts(&checks, "RegistryTLSPaths", slices.Sorted(maps.Keys(c.RegistryTLSPaths)))
+	for _, registry := range slices.Sorted(maps.Keys(c.Mirrors)) {
+		for _, name := range append([]string{registry}, c.Mirrors[registry]...) {
+			checks.That(!strings.Contains(name, "://") && !strings.Contains(name, " "), "Mirrors", name,
+				"registry=host/prefix, without a scheme")
+		}
+	}
 	directories := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
 		name := imagename.CanonicalRegistry(host)
@@ -109,6 +116,13 @@ func (c *Config) Validate() error {
 	}
 	checks.That(c.CacheTagTTL > 0, "CacheTagTTL", c.CacheTagTTL, "more than zero")
 	return checks.Err()
+}
+
+// checkHosts records a problem with each item of a setting that cannot be a registry, because it would have no effect.
+func checkHosts(checks *config.Checks, field string, items []string) {
+	for _, item := range items {
+		checks.That(!strings.ContainsAny(item, "/ "), field, item, "host or host:port, without a scheme or a path")
+	}
 }
 
 // preferredPlatforms returns the platforms for requests that name no platform, in order of preference.

@@ -3,6 +3,7 @@
 package imageresolver_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,37 @@ func TestConfig(t *testing.T) {
 			"FNR_INSECURE_REGISTRIES": "r.io,q.io:80",
 			"FNR_CACHE_TAG_TTL":       "1m", "FNR_PLATFORM": "linux/arm64,linux/amd64",
 		}, ""},
-		"no pair": {"a mirror of what?", map[string]string{"FNR_MIRRORS": "mirror:5000"}, "FNR_MIRRORS"},
+		"spaces": {"users write them after commas", map[string]string{
+			"FNR_REGISTRY_TLS_PATHS":  "r.io:5000 = /c , q.io=/d",
+			"FNR_MIRRORS":             "docker.io = mirror:5000/hub, docker.io=other/hub",
+			"FNR_INSECURE_REGISTRIES": "r.io, q.io:80 ",
+		}, ""},
+		"insecure, with a scheme": {
+			"it would have no effect",
+			map[string]string{"FNR_INSECURE_REGISTRIES": "a.io,http://r.io"},
+			`FNR_INSECURE_REGISTRIES is "http://r.io"`,
+		},
+		"internal, with a path": {
+			"it would have no effect",
+			map[string]string{"FNR_INTERNAL_REGISTRIES": "r.io/team"},
+			`FNR_INTERNAL_REGISTRIES is "r.io/team"`,
+		},
+		"internal, separated by a space": {
+			"it would have no effect",
+			map[string]string{"FNR_INTERNAL_REGISTRIES": "r.io q.io"},
+			`FNR_INTERNAL_REGISTRIES is "r.io q.io"`,
+		},
+		"directory for a repository": {
+			"it would have no effect", map[string]string{"FNR_REGISTRY_TLS_PATHS": "r.io/team=/a"}, "FNR_REGISTRY_TLS_PATHS",
+		},
+		"mirror with a scheme": {
+			"it is no host", map[string]string{"FNR_MIRRORS": "docker.io=https://mirror"}, `FNR_MIRRORS is "https://mirror"`,
+		},
+		"mirror of a URL": {
+			"it would have no effect", map[string]string{"FNR_MIRRORS": "https://r.io=mirror"}, `FNR_MIRRORS is "https://r.io"`,
+		},
+		"no value": {"a mirror where?", map[string]string{"FNR_MIRRORS": "r.io= "}, "FNR_MIRRORS"},
+		"no pair":  {"a mirror of what?", map[string]string{"FNR_MIRRORS": "mirror:5000"}, "FNR_MIRRORS"},
 		"two directories": {
 			"which of them?", map[string]string{"FNR_REGISTRY_TLS_PATHS": "r=/a,r=/b"}, "FNR_REGISTRY_TLS_PATHS",
 		},
@@ -51,7 +82,12 @@ func TestConfig(t *testing.T) {
 			if (err == nil) != (tc.says == "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("%v, want %q: %s", err, tc.says, tc.reason)
 			}
-			if name == "all" && (len(cfg.Mirrors["docker.io"]) != 2 || cfg.RegistryTLSPaths["r.io:5000"][0] != "/c") {
+			if name != "all" && name != "spaces" {
+				return
+			}
+			if !slices.Equal(cfg.Mirrors["docker.io"], []string{"mirror:5000/hub", "other/hub"}) ||
+				!slices.Equal(cfg.RegistryTLSPaths["r.io:5000"], []string{"/c"}) ||
+				!slices.Equal(cfg.InsecureRegistries, []string{"r.io", "q.io:80"}) {
 				t.Errorf("read %+v", cfg)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
@@ -185,12 +186,7 @@ func describeValid(err error, what string) error {
 }
 
 func (v listValue) Set(s string) error {
-	*v.p = nil
-	for _, item := range strings.Split(s, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			*v.p = append(*v.p, item)
-		}
-	}
+	*v.p = config.SplitList(s)
 	return nil
 }
 

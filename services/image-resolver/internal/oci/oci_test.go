@@ -124,6 +124,7 @@ func TestSelect(t *testing.T) {
 		"variant":     {"the variant asked for", []v1.Descriptor{armV6, armV7}, "linux/arm/v7", "7"},
 		"any variant": {"the first, if none is asked for", []v1.Descriptor{armV6, armV7}, "linux/arm", "6"},
 		"preferred":   {"the first of several platforms", []v1.Descriptor{amd, armV7}, "linux/arm,linux/amd64", "7"},
+		"space":       {"users write one after a comma", []v1.Descriptor{unsaid, armV7}, "linux/amd64, linux/arm", "7"},
 		"second":      {"the one that there is", []v1.Descriptor{unsaid, armV7}, "linux/amd64,linux/arm", "7"},
 		"unsaid":      {"an image that says nothing may be for all", []v1.Descriptor{unsaid, armV6}, "linux/amd64", "0"},
 		"said first":  {"but one that says so is better", []v1.Descriptor{unsaid, amd}, "linux/amd64", "a"},

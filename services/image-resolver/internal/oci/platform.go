@@ -88,7 +88,7 @@ type Platforms []Platform
 func ParsePlatforms(s string) (Platforms, error) {
 	var all Platforms
 	for text := range strings.SplitSeq(s, ",") {
-		p, err := ParsePlatform(text)
+		p, err := ParsePlatform(strings.TrimSpace(text))
 		if err != nil {
 			return nil, err
 		}
