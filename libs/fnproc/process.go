@@ -292,12 +292,10 @@ func (p *process) awaitOutput(ctx context.Context) {
 	select {
 	case <-p.log.ended:
 	default:
-		patience := time.NewTimer(logPatience)
-		defer patience.Stop()
 		select {
 		case <-p.log.ended:
 		case <-ctx.Done():
-		case <-patience.C:
+		case <-time.After(logPatience):
 		}
 	}
 }

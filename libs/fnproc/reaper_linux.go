@@ -12,6 +12,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,11 +43,12 @@ const abandoned = time.Minute
 // wait for unknown children, as wait4(-1) does. A program that is the first process of its container needs a
 // Reaper, because orphans become its children in any case.
 type Reaper struct {
-	log     *slog.Logger
-	ending  bool              // true while the program shuts down
-	session int               // id of the program's own session
-	nudge   chan struct{}     // requests a scan; of size one, because a scan finds all orphans
-	ended   map[int]time.Time // time since which children in our own session have been zombies
+	log    *slog.Logger
+	ending atomic.Bool   // true while the program shuts down
+	nudge  chan struct{} // requests a scan; of size one, because a scan finds all orphans
+
+	mu    sync.Mutex        // held during a scan
+	ended map[int]time.Time // time since which children in our own session have been zombies
 }
 
 // NewReaper returns a Reaper and makes this process the parent of all orphans among its descendants. Callers must
@@ -54,11 +57,7 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", os.NewSyscallError("prctl", err))
 	}
-	session, err := unix.Getsid(0)
-	if err != nil {
-		return nil, fmt.Errorf("find the program's own session: %w", os.NewSyscallError("getsid", err))
-	}
-	return &Reaper{log: log, session: session, nudge: make(chan struct{}, 1), ended: map[int]time.Time{}}, nil
+	return &Reaper{log: log, nudge: make(chan struct{}, 1), ended: map[int]time.Time{}}, nil
 }
 
 // evaluationEnded requests a scan for orphans after the delay gatherEnds. A nil Reaper does nothing.
@@ -76,12 +75,12 @@ func (r *Reaper) evaluationEnded() {
 // is left, for at most a second.
 func (r *Reaper) Run(ctx context.Context) {
 	next := time.NewTimer(scanInterval)
-	defer next.Stop()
 	nudge := r.nudge
 	for {
 		select {
 		case <-ctx.Done():
-			r.finalScan()
+			r.ending.Store(true)
+			r.KillOrphans()
 			return
 		case <-nudge:
 			nudge = nil // the next scan serves all evaluations that end before it
@@ -93,23 +92,20 @@ func (r *Reaper) Run(ctx context.Context) {
 	}
 }
 
-// maxFinalScans limits the scans for orphans during shutdown to a second in total.
-const maxFinalScans = int(time.Second / afterKill)
-
-// finalScan scans for orphans until none is left. It logs no warnings about them, because the shutdown has killed
-// the functions that could have waited for them.
-func (r *Reaper) finalScan() {
-	r.ending = true
-	for range maxFinalScans {
-		if r.scanOrphans() == scanInterval {
-			return
+// KillOrphans scans for orphans until none is left. It returns false if some have not exited after a second.
+func (r *Reaper) KillOrphans() bool {
+	for start := time.Now(); r.scanOrphans() != scanInterval; <-time.After(afterKill) {
+		if time.Since(start) > time.Second {
+			return false
 		}
-		<-time.After(afterKill)
 	}
+	return true
 }
 
 // scanOrphans frees orphans that have exited, kills the other orphans, and returns the delay until the next scan.
 func (r *Reaper) scanOrphans() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	children, err := childrenOf(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
@@ -137,13 +133,13 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	if err != nil {
 		return true // reaped by its owner
 	}
-	if session == r.session && !r.isAbandoned(pid, since) {
+	if own, _ := unix.Getsid(0); session == own && !r.isAbandoned(pid, since) {
 		return false
 	}
 	if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || ended == pid {
 		return true
 	}
-	if functions.running[session] > 0 || (!r.ending && functions.holdsOutput(pid)) {
+	if functions.running[session] > 0 || (!r.ending.Load() && functions.holdsOutput(pid)) {
 		return false
 	}
 	// Processes that were killed with their process group, such as the rest of a sandbox, may need a moment to exit.
@@ -152,7 +148,7 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	report := r.log.Warn
-	if r.ending {
+	if r.ending.Load() { // the shutdown has killed the functions that could have waited for their children
 		report = r.log.Debug
 	}
 	report("killing an orphan of a function", "pid", pid, "command", strings.TrimSpace(string(command)))

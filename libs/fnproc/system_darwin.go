@@ -81,3 +81,6 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 func (r *Reaper) Run(context.Context) {}
 
 func (r *Reaper) evaluationEnded() {}
+
+// KillOrphans returns true.
+func (r *Reaper) KillOrphans() bool { return true }

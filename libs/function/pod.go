@@ -21,8 +21,8 @@ import (
 // A function first runs without access to writable directories such as /tmp (see [ServiceConfig.Shared]), because
 // concurrent evaluations must not see each other's files there. If it is denied access to a file, or exits with an
 // error but without a log, it runs again with access, which is safe because functions are pure. No other evaluation
-// runs meanwhile, and the directories are emptied before and after. If that helps, all later evaluations run in this
-// way.
+// runs meanwhile. Before and after, processes left behind are killed and the directories are emptied. If that helps,
+// all later evaluations run in this way.
 type Pod struct {
 	*Service
 	slots *semaphore.Weighted
@@ -99,10 +99,20 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 	}
 	defer p.slots.Release(slots)
 	if e.Command.Shared = alone; alone {
-		p.confiner.EmptyShared()
-		defer p.confiner.EmptyShared()
+		if !p.emptyShared() {
+			return Result{}, fault.New(fault.Unavailable, "processes left behind do not exit: delete the pod")
+		}
+		defer p.emptyShared()
 	}
 	return p.Run(ctx, e)
+}
+
+// emptyShared empties the shared directories, after it has killed the processes that could still write to them. It
+// returns false if such processes do not exit. No evaluation may run meanwhile.
+func (p *Pod) emptyShared() bool {
+	none := p.reaper.KillOrphans()
+	p.confiner.EmptyShared()
+	return none
 }
 
 // mayHelp reports whether the function may succeed if it runs again with access to shared directories such as /tmp.

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +28,7 @@ func startSharing(t *testing.T, script string) (*function.Pod, fnproc.Command, s
 	}
 	pod := newService(t, func(cfg *function.ServiceConfig) {
 		cfg.Shared = []string{t.TempDir()}
-		cfg.Env = append(cfg.Env, "DIR="+dir)
+		cfg.Env = append(cfg.Env, "DIR="+dir, "SHARED="+cfg.Shared[0])
 	})
 	return pod, fnproc.Command{Path: path}, dir
 }
@@ -141,5 +144,38 @@ cat`)
 	e.ResourceList = []byte("# small\n" + list)
 	if result, err := pod.Evaluate(t.Context(), e); err != nil || string(result.ResourceList) != list {
 		t.Errorf("%v, got %q, want the list", err, result.ResourceList)
+	}
+}
+
+// TestNoProcessKeepsAccessToSharedDirectories has an evaluation that runs alone leave a process in another session,
+// which writes to the shared directory all the time. It must be gone before another evaluation can begin.
+func TestNoProcessKeepsAccessToSharedDirectories(t *testing.T) {
+	pod, cmd, dir := startSharing(t, `cat
+if [ ! -e "$DIR/denied" ]; then touch "$DIR/denied"; echo permission denied >&2; exit 1; fi
+setsid sh -c 'echo $$ >"$DIR/pid"; while :; do echo x >"$SHARED/planted"; done' </dev/null >/dev/null 2>&1 &
+while [ ! -s "$DIR/pid" ] || [ ! -e "$SHARED/planted" ]; do sleep 0.02; done`)
+	ctx, cancel := context.WithCancel(context.Background())
+	var maintained sync.WaitGroup
+	maintained.Go(func() { _ = pod.Maintain(ctx) })
+	defer maintained.Wait()
+	defer cancel()
+	for range 2 { // the second evaluation runs alone from the start
+		if _, err := pod.Evaluate(t.Context(), evaluation("fn", cmd)); err != nil {
+			t.Fatal(err)
+		}
+		written, err := os.ReadFile(filepath.Join(dir, "pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(written)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%v, want that the process that the evaluation left behind no longer exists", err)
+		}
+		if err := os.Remove(filepath.Join(dir, "pid")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -65,6 +65,7 @@ const PreforkUnused = 10 * time.Minute
 // Service runs and confines functions. It starts processes in advance so that evaluations begin faster.
 type Service struct {
 	cfg      ServiceConfig
+	reaper   *fnproc.Reaper
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
 	env      []string
@@ -84,7 +85,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, env: WithGo(cfg.Env, cfg.goMemory()), kills: cgroup.NewKills(cgroup.Container),
+		cfg: cfg, reaper: reaper, env: WithGo(cfg.Env, cfg.goMemory()), kills: cgroup.NewKills(cgroup.Container),
 		tracer: cfg.Telemetry.Tracers.Tracer(cfg.Program),
 	}
 	s.preforks = telemetry.Must(cfg.Telemetry.Meters.Meter(cfg.Program).Int64Counter("fn.prefork",
