@@ -86,7 +86,7 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 	if err := pkgtree.Apply(ctx, dir, changes); err != nil {
 		return errors.Join(failure, err)
 	}
-	reportHidden(c.env, changes)
+	reportHidden(c.env, dir, changes)
 	written := "only the status of the Kptfile was written"
 	if tree.Root.Kptfile.SaveOnFailure {
 		written = fmt.Sprintf("what was rendered before was written (%s)", c.output.describeChanges(changes))

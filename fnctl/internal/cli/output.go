@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,16 +86,16 @@ func (f *outputFlags) writeResources(ctx context.Context, env command.Environmen
 		return err
 	}
 	env.ErrPrinter().Line("%s", f.describeChanges(changes))
-	reportHidden(env, changes)
+	reportHidden(env, cmp.Or(f.target, dir), changes)
 	return nil
 }
 
 // reportHidden prints the path of each hidden file that functions created. Users would otherwise miss these files,
 // but editors, shells and CI systems run some of them.
-func reportHidden(env command.Environment, changes []pkgtree.Change) {
+func reportHidden(env command.Environment, dir string, changes []pkgtree.Change) {
 	for _, c := range changes {
-		if c.Before == nil && pkgtree.IsHiddenFile(c.Path) {
-			env.ErrPrinter().Line("New hidden file: %s", ui.OneLine(c.Path))
+		if hidden := pkgtree.HiddenPath(dir, c.Path); hidden != "" && c.Before == nil {
+			env.ErrPrinter().Line("New hidden file: %s", ui.OneLine(hidden))
 		}
 	}
 }

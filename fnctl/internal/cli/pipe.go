@@ -137,7 +137,7 @@ func writeSink(ctx context.Context, env command.Environment, dir string) error {
 		return err
 	}
 	env.ErrPrinter().Line("Files: %d created in %s", len(created), dir)
-	reportHidden(env, created)
+	reportHidden(env, dir, created)
 	return nil
 }
 

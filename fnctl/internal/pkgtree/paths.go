@@ -3,6 +3,9 @@
 package pkgtree
 
 import (
+	"errors"
+	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -37,13 +40,34 @@ func isGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// IsHiddenFile reports whether a file, or a directory above it, has a name that begins with a dot. Shells and file
-// managers do not show such files, and other programs may read them as configuration or run them.
-func IsHiddenFile(file string) bool {
-	for element := range strings.SplitSeq(file, "/") {
-		if strings.HasPrefix(element, ".") {
-			return true
+// HiddenPath returns the path of a file below dir if the file, or a directory above it, has a name that begins with a
+// dot. If only the path behind symbolic links contains such a name, it returns this path. Otherwise, it returns "".
+// Shells and file managers do not show such files, and other programs may read them as configuration or run them.
+func HiddenPath(dir, file string) string {
+	target, _ := resolveLinks(dir, file) // empty if dir does not exist yet
+	for _, name := range []string{file, target} {
+		if strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
+			return name
 		}
 	}
-	return false
+	return ""
+}
+
+// resolveLinks returns the path below dir that a path leads to, with all symbolic links resolved. Elements at the end
+// that do not exist stay unchanged.
+func resolveLinks(dir, file string) (string, error) {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(file)))
+	if errors.Is(err, fs.ErrNotExist) && file != "." {
+		parent, err := resolveLinks(dir, path.Dir(file))
+		return path.Join(parent, path.Base(file)), err
+	}
+	if err != nil {
+		return "", err
+	}
+	target, err = filepath.Rel(root, target)
+	return filepath.ToSlash(target), err
 }

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 )
 
@@ -85,65 +84,71 @@ type staging struct {
 type step struct {
 	path string // path of the change
 	temp string // file that replaces target, empty for a deletion
-	// target is the file to replace or delete. If path is a link, target is the linked file, so that the link stays.
+	// target is the file to replace or delete. If a link is replaced, target is the linked file, so that the link stays.
 	target string
 }
 
 // prepareChange checks a change and writes the new content to a temporary file next to its target.
 func (s *staging) prepareChange(c Change) error {
-	if err := s.makeDirs(path.Dir(c.Path)); err != nil {
-		return notWritten(err)
+	target, err := s.targetOf(c)
+	if err != nil {
+		return err
+	}
+	if c.Before == nil {
+		if err := s.makeDirs(path.Dir(target)); err != nil {
+			return notWritten(err)
+		}
 	}
 	if err := checkChange(s.root, c); err != nil {
 		return err
 	}
 	if c.After == nil {
-		s.deletions = append(s.deletions, step{path: c.Path, target: c.Path})
+		s.deletions = append(s.deletions, step{path: c.Path, target: target})
 		return nil
 	}
-	target, mode, err := s.targetOf(c)
-	if err == nil {
-		// If fnctl is killed, this file stays. Without the extension .yaml, no program reads it as a resource.
-		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
-		s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
-		err = s.write(temp, c.After, mode)
-	}
-	if err != nil {
+	if err := s.stage(c, target); err != nil {
 		return notWritten(err)
 	}
 	return nil
 }
 
-// targetOf returns the file to replace and its mode, which is 0 for a new file. A read-only file is an error.
-func (s *staging) targetOf(c Change) (string, fs.FileMode, error) {
-	if c.Before == nil {
-		return c.Path, 0, nil
+// targetOf returns the file to create, replace or delete, in a path whose directories are not links. Links must not
+// lead out of the package or into Git's directory.
+func (s *staging) targetOf(c Change) (string, error) {
+	dir, err := resolveLinks(s.root.Name(), path.Dir(c.Path))
+	target := path.Join(dir, path.Base(c.Path))
+	if err == nil && c.Kind() == "changed" {
+		target, err = resolveLinks(s.root.Name(), c.Path)
 	}
-	file, err := s.root.OpenFile(c.Path, os.O_WRONLY, 0)
-	if err != nil {
-		return "", 0, err
+	switch {
+	case err != nil:
+		return "", notWritten(err)
+	case !MayWrite(target):
+		return "", fmt.Errorf("%s leads to %q, outside of the package or into its .git: nothing was written; "+
+			"remove the link", c.Path, target)
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return "", 0, err
-	}
-	target, err := s.resolveLinks(c.Path)
-	return target, info.Mode().Perm(), err
+	return target, nil
 }
 
-// resolveLinks returns the file that a path leads to, with all symbolic links resolved.
-func (s *staging) resolveLinks(name string) (string, error) {
-	dir, err := filepath.EvalSymlinks(s.root.Name())
-	if err != nil {
-		return "", err
+// stage writes the new content of a target to a temporary file. A read-only target is an error.
+func (s *staging) stage(c Change, target string) error {
+	var mode fs.FileMode
+	if c.Before != nil {
+		file, err := s.root.OpenFile(target, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		mode = info.Mode().Perm()
 	}
-	target, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(name)))
-	if err != nil {
-		return "", err
-	}
-	target, err = filepath.Rel(dir, target)
-	return filepath.ToSlash(target), err
+	// If fnctl is killed, this file stays. Without the extension .yaml, no program reads it as a resource.
+	temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
+	s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
+	return s.write(temp, c.After, mode)
 }
 
 // makeDirs creates a directory and its missing parents, and stores their names to remove them after an error.

@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// content returns the paths below a directory with the content of files; directories have an empty
-// content.
+// content returns the paths below a directory with the content of files and the targets of links.
+// Directories have an empty content.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -29,6 +29,11 @@ func content(t *testing.T, dir string) map[string]string {
 		if entry.IsDir() {
 			files[name+"/"] = ""
 			return nil
+		}
+		if entry.Type() == fs.ModeSymlink {
+			target, err := os.Readlink(path)
+			files[name] = "link to " + target
+			return err
 		}
 		data, err := os.ReadFile(path)
 		files[name] = string(data)
@@ -175,6 +180,84 @@ func TestApplyKeepsLinks(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "f.yaml")); err == nil {
 		t.Error("a file appeared where the links do not lead")
 	}
+}
+
+// TestApplyStaysOutOfGit changes files through links to Git's directory, from which Git runs programs.
+func TestApplyStaysOutOfGit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		last pkgtree.Change
+		want string // path to which the link leads
+	}{
+		"new file":                  {change("d/commondir", "", "x"), ".git/commondir"},
+		"new file in new directory": {change("d/x/k.yaml", "", "x"), ".git/x/k.yaml"},
+		"link to a link":            {change("e/commondir", "", "x"), ".git/commondir"},
+		"link below Git":            {change("real/hooks/pre-commit", "", "x"), ".git/hooks/pre-commit"},
+		"change":                    {change("d/config", "config", "x"), ".git/config"},
+		"change of a linked file":   {change("f.yaml", "config", "x"), ".git/config"},
+		"deletion":                  {change("d/config", "config", ""), ".git/config"},
+		"dangling link":             {change("none/x.yaml", "", "x"), "none"},
+		"absolute link":             {change("absolute/x.yaml", "", "x"), ".git/x.yaml"},
+		"link out of the package":   {change("out/x.yaml", "", "x"), "../x.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := gitDir(t)
+			before := content(t, dir)
+			err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
+				change("a.yaml", "a.yaml", "new"), change("new/x.yaml", "", "x"), tc.last,
+			})
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "nothing was written") {
+				t.Errorf("Apply = %v, want an error that names %s and says that nothing was written", err, tc.want)
+			}
+			if diff := cmp.Diff(before, content(t, dir)); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestApplyFollowsLinksToDirectories writes and deletes files through a link to a directory of the package, and
+// deletes a link to a file of Git, which keeps that file.
+func TestApplyFollowsLinksToDirectories(t *testing.T) {
+	dir := gitDir(t)
+	want := content(t, dir)
+	err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
+		change("d2/new.yaml", "", "1"), change("d2/x/y.yaml", "", "2"), change("d2/changed.yaml", "changed", "3"),
+		change("d2/deleted.yaml", "deleted", ""), change("f.yaml", "config", ""),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want["real/new.yaml"] = "1"
+	want["real/x/"] = ""
+	want["real/x/y.yaml"] = "2"
+	want["real/changed.yaml"] = "3"
+	delete(want, "real/deleted.yaml")
+	delete(want, "f.yaml")
+	if diff := cmp.Diff(want, content(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// gitDir returns a work tree of Git with links to directories.
+func gitDir(t *testing.T) string {
+	t.Helper()
+	dir := exampleDir(t)
+	errs := []error{os.MkdirAll(filepath.Join(dir, ".git", "hooks"), 0o750), os.Mkdir(filepath.Join(dir, "real"), 0o750)}
+	for name, text := range map[string]string{
+		".git/config": "config", "real/changed.yaml": "changed", "real/deleted.yaml": "deleted",
+	} {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for name, target := range map[string]string{
+		"d": ".git", "e": "d", "d2": "real", "real/hooks": "../e/hooks", "f.yaml": "d/config", "none": ".git/none",
+		"absolute": filepath.Join(dir, ".git"), "out": "..",
+	} {
+		errs = append(errs, os.Symlink(target, filepath.Join(dir, name)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func TestApplyChecksEverythingFirst(t *testing.T) {
