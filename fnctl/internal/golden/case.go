@@ -57,8 +57,8 @@ type testCase struct {
 // readTestCase reads the configuration of the test in a directory.
 func readTestCase(dir string) (*testCase, error) {
 	c := &testCase{dir: dir}
-	data, err := os.ReadFile(filepath.Join(dir, expectedDir, "config.yaml"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	data, err := c.readExpected("config.yaml")
+	if err != nil {
 		return nil, err
 	}
 	if err := yaml.Unmarshal(data, &c.config); err != nil {
@@ -76,10 +76,20 @@ func readTestCase(dir string) (*testCase, error) {
 	return c, nil
 }
 
+// readExpected returns the content of a file of the directory .expected, or nil if the file does not exist. It rejects
+// links that leave this directory, because the test may be from an untrusted source.
+func (c *testCase) readExpected(name string) ([]byte, error) {
+	data, err := pkgtree.ReadInside(filepath.Join(c.dir, expectedDir), name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
 // skipReason returns the reason why fnctl test skips the test. It is empty if the test runs.
 func (c *testCase) skipReason() string {
 	for _, script := range []string{"exec.sh", "setup.sh"} {
-		if _, err := os.Stat(filepath.Join(c.dir, expectedDir, script)); err == nil {
+		if _, err := os.Lstat(filepath.Join(c.dir, expectedDir, script)); err == nil {
 			return "it runs a script of its own, " + script
 		}
 	}
@@ -110,7 +120,12 @@ func (c *testCase) commandLine(dir, results string, flags []string, allowExec bo
 		args = append(args, "--image", c.config.Image)
 	}
 	if c.config.FnConfig != "" {
-		args = append(args, "--fn-config", filepath.Join(dir, filepath.FromSlash(c.config.FnConfig)))
+		name := filepath.FromSlash(c.config.FnConfig)
+		if !filepath.IsLocal(name) {
+			return nil, fmt.Errorf("fnConfig %s is not inside of the package: write a path relative to the test's directory",
+				c.config.FnConfig)
+		}
+		args = append(args, "--fn-config", filepath.Join(dir, name))
 	}
 	if len(c.config.Args) > 0 {
 		args = append(args, "--")
@@ -138,7 +153,7 @@ func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) e
 	}
 	defer os.RemoveAll(scratch)
 	dir, results := filepath.Join(scratch, filepath.Base(c.dir)), filepath.Join(scratch, "results")
-	if err := copyPackage(c.dir, dir); err != nil {
+	if err := os.CopyFS(dir, &sourceFS{FS: os.DirFS(c.dir), dir: c.dir}); err != nil {
 		return err
 	}
 	args, err := c.commandLine(dir, results, flags, test.allowExec)
@@ -159,14 +174,14 @@ func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) e
 			return err
 		}
 		r.results, _ = os.ReadFile(filepath.Join(results, resultsFile)) // missing if nothing ran
-		if err := c.compareOutcome(r, test.update); err != nil || test.update || c.config.NonIdempotent || r.code != 0 {
+		if err := c.compareOutcome(ctx, r, test.update); err != nil || test.update || c.config.NonIdempotent || r.code != 0 {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *testCase) compareOutcome(r testRun, update bool) error {
+func (c *testCase) compareOutcome(ctx context.Context, r testRun, update bool) error {
 	wanted := command.ExitDone
 	if c.config.ExitCode != 0 {
 		wanted = command.ExitFunction
@@ -179,15 +194,17 @@ func (c *testCase) compareOutcome(r testRun, update bool) error {
 		return fmt.Errorf("standard error has not %q\n%s", c.config.StdErr, r.stderr)
 	}
 	if update {
-		return c.updateExpected(r)
+		return c.updateExpected(ctx, r)
 	}
-	if results, err := os.ReadFile(filepath.Join(c.dir, expectedDir, resultsFile)); err == nil {
-		if err := compareResults(results, r.results); err != nil {
-			return err
-		}
+	results, err := c.readExpected(resultsFile)
+	if err == nil && results != nil {
+		err = compareResults(results, r.results)
 	}
-	patch, err := os.ReadFile(filepath.Join(c.dir, expectedDir, patchFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
+		return err
+	}
+	patch, err := c.readExpected(patchFile)
+	if err != nil {
 		return err
 	}
 	if c.config.ExitCode != 0 {
@@ -233,41 +250,61 @@ func compareResults(want, got []byte) error {
 
 // updateExpected stores the outcome of a test as the expected outcome. As in kpt, it writes results.yaml only if
 // the test already contains this file.
-func (c *testCase) updateExpected(r testRun) error {
-	var patch strings.Builder
+func (c *testCase) updateExpected(ctx context.Context, r testRun) error {
+	patch := pkgtree.Change{Path: patchFile}
 	for _, change := range pkgtree.Diff(r.before, r.after) {
-		patch.WriteString(diff.Unified(change))
+		patch.After = append(patch.After, diff.Unified(change)...)
 	}
-	name := filepath.Join(c.dir, expectedDir, patchFile)
-	if patch.Len() == 0 {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// Without results, results.yaml becomes empty. It is not removed, so that later updates still write it.
+	results := pkgtree.Change{Path: resultsFile, After: append([]byte{}, r.results...)}
+	var changes []pkgtree.Change
+	for _, change := range []pkgtree.Change{patch, results} {
+		var err error
+		if change.Before, err = c.readExpected(change.Path); err != nil {
 			return err
 		}
-	} else if err := os.WriteFile(name, []byte(patch.String()), 0o644); err != nil { //nolint:gosec // part of a package
-		return err
+		if change.Before != nil || (change.Path == patchFile && change.After != nil) {
+			changes = append(changes, change)
+		}
 	}
-	name = filepath.Join(c.dir, expectedDir, resultsFile)
-	if _, err := os.Stat(name); err != nil {
-		return nil //nolint:nilerr // none are expected
-	}
-	return os.WriteFile(name, r.results, 0o644) //nolint:gosec // part of a package
+	return pkgtree.Apply(ctx, filepath.Join(c.dir, expectedDir), changes)
 }
 
-// copyPackage copies the package of a test, without the directories .expected and .git.
-func copyPackage(from, to string) error {
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		return err
-	}
-	return filepath.WalkDir(to, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() || (entry.Name() != expectedDir && entry.Name() != ".git") {
-			return err
-		}
-		if err := os.RemoveAll(name); err != nil {
-			return err
-		}
-		return fs.SkipDir
-	})
+// maxPackageBytes is the maximum size of a package, whose files are compared in memory.
+const maxPackageBytes = 256 << 20
+
+// sourceFS is a package without the directories .expected and .git. It rejects packages that are too large.
+type sourceFS struct {
+	fs.FS
+
+	dir  string
+	size int64 // size of the files in the directories that were read
 }
+
+// ReadDir implements fs.ReadDirFS.
+func (s *sourceFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(s.FS, name)
+	entries = slices.DeleteFunc(entries, func(entry fs.DirEntry) bool {
+		return entry.IsDir() && (entry.Name() == expectedDir || entry.Name() == ".git")
+	})
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return nil, err
+		}
+		s.size += info.Size()
+	}
+	if s.size > maxPackageBytes {
+		return nil, fmt.Errorf("%s has more than %d MiB", s.dir, maxPackageBytes>>20)
+	}
+	return entries, err
+}
+
+// ReadLink implements fs.ReadLinkFS, so that links are copied as links.
+func (s *sourceFS) ReadLink(name string) (string, error) { return fs.ReadLink(s.FS, name) }
+
+// Lstat implements fs.ReadLinkFS.
+func (s *sourceFS) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(s.FS, name) }
 
 // readFiles returns the contents of all regular files below a directory, by path.
 func readFiles(dir string) (map[string][]byte, error) {
