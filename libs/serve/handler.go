@@ -25,8 +25,10 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		panic("serve: a request without its connection")
 	}
-	c.beginRequest()
-	defer c.endRequest()
+	if !isProbe(r.URL.Path) { // health checks need no certificate: they must not fill the port
+		c.beginRequest()
+		defer c.endRequest()
+	}
 	c.checkAge(w, r)
 	if c.state != nil {
 		r = r.WithContext(r.Context()) // a copy, because the server uses its own request

@@ -357,12 +357,14 @@ func openDoor(t *testing.T) *door {
 	t.Helper()
 	return &door{pipes: startPipes(t, serve.Endpoint{
 		MaxConnections: 8, MaxConnectionsPerPeer: 4, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/long" {
+			if r.URL.Path == "/long" || r.URL.Path == healthPath {
 				<-r.Context().Done()
 			}
 		}),
 	})}
 }
+
+const healthPath = "/grpc.health.v1.Health/Check"
 
 // dial connects from a host.
 func (d *door) dial(t *testing.T, host string) net.Conn {
@@ -470,6 +472,28 @@ func TestConnectionsInUseStay(t *testing.T) {
 		}
 		if !isOpen(conns[1]) || !isOpen(conns[8]) {
 			t.Error("a connection with a request was closed for another one")
+		}
+	})
+}
+
+// TestHealthChecksReserveNoConnection has attackers who fill an endpoint with health checks that never end, which need
+// no certificate. The connections of callers stay, and new ones are accepted.
+func TestHealthChecksReserveNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDoor(t)
+		caller := d.dial(t, "10.0.1.1")
+		if !ask(caller) {
+			t.Fatal("no answer")
+		}
+		for i := range 12 {
+			_ = send(d.dial(t, fmt.Sprintf("10.0.0.%d", i%3)), healthPath)
+			synctest.Wait()
+		}
+		if !ask(caller) {
+			t.Error("the idle connection of a caller was closed for health checks")
+		}
+		if !ask(d.dial(t, "10.0.1.2")) {
+			t.Error("a new caller was refused")
 		}
 	})
 }

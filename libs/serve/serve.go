@@ -196,7 +196,7 @@ func (s *server) lastLate() time.Time {
 }
 
 // isProbe reports whether path belongs to a health check. Health checks do not prolong a shutdown, because they
-// must not move to another replica.
+// must not move to another replica, and do not prevent that their connection gives way to others.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }
