@@ -35,7 +35,7 @@ type Restriction struct {
 	Host string
 	// Private is true if private addresses are permitted.
 	Private bool
-	// OnPrivate is called before the request connects to a private address. It may be nil.
+	// OnPrivate is called before the request uses a connection to a private address. It may be nil.
 	OnPrivate func()
 }
 
@@ -48,6 +48,30 @@ func Restrict(ctx context.Context, r Restriction) context.Context {
 // the proxy, and the proxy may be at a local address.
 func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restrictionKey{}, nil)
+}
+
+// Scope is the set of addresses that a request may connect to. Requests of different scopes must not share connections.
+type Scope int
+
+// The scopes. Scopes is their number.
+const (
+	AllAddresses Scope = iota
+	NoLocalAddresses
+	PublicAddresses
+	Scopes
+)
+
+// ScopeOf returns the scope of requests with the [Restriction] in ctx.
+func ScopeOf(ctx context.Context) Scope {
+	r, ok := ctx.Value(restrictionKey{}).(Restriction)
+	switch {
+	case !ok:
+		return AllAddresses
+	case r.Private:
+		return NoLocalAddresses
+	default:
+		return PublicAddresses
+	}
 }
 
 // Check returns an [Error] if the [Restriction] in ctx forbids connections to address, in the form IP:port. Callers

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,7 +40,11 @@ type Config struct {
 	Log         *slog.Logger
 	// Changed is called after each change of the certificates, so that the caller can retry requests that had failed.
 	Changed func()
+	// Dial opens connections in tests. It must call [dialguard.Check]. The default connects to the network.
+	Dial dialFunc
 }
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Store is an HTTP transport that chooses the certificates by the host of each request.
 type Store struct {
@@ -48,10 +53,11 @@ type Store struct {
 	hosts   map[string]*directory
 }
 
-// directory is a directory with certificates, and the HTTP transport that uses these certificates.
+// directory is a directory with certificates, and the HTTP transports that use these certificates.
 type directory struct {
-	path      string
-	transport atomic.Pointer[http.Transport]
+	path       string
+	dial       dialFunc
+	transports atomic.Pointer[transports]
 
 	mu   sync.Mutex
 	last map[string][]byte
@@ -59,9 +65,12 @@ type directory struct {
 
 // New reads the directories with certificates. Missing files are ignored, but an invalid file is an error.
 func New(cfg Config) (*Store, error) {
-	s := &Store{cfg: cfg, general: &directory{path: cfg.Directory}, hosts: make(map[string]*directory)}
+	if cfg.Dial == nil {
+		cfg.Dial = dialChecked
+	}
+	s := &Store{cfg: cfg, general: &directory{path: cfg.Directory, dial: cfg.Dial}, hosts: make(map[string]*directory)}
 	for host, path := range cfg.Directories {
-		s.hosts[imagename.CanonicalRegistry(host)] = &directory{path: path}
+		s.hosts[imagename.CanonicalRegistry(host)] = &directory{path: path, dial: cfg.Dial}
 	}
 	for _, d := range s.allDirectories() {
 		if _, err := d.readChanges(); err != nil {
@@ -86,13 +95,13 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 		// The connection leads to a proxy that the administrator has chosen, so local addresses are permitted.
 		req = req.WithContext(dialguard.Lift(req.Context()))
 	}
-	used := d.transport.Load()
-	resp, err := used.RoundTrip(req)
+	used := d.transports.Load()
+	resp, err := used.roundTrip(req)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	if untrusted && (req.Body == nil || req.Body == http.NoBody) {
 		s.reloadDirectory(req.Context(), d)
-		if now := d.transport.Load(); now != used {
-			return now.RoundTrip(req)
+		if now := d.transports.Load(); now != used {
+			return now.roundTrip(req)
 		}
 	}
 	return resp, err
@@ -109,7 +118,7 @@ func (s *Store) Run(ctx context.Context) error {
 	<-ctx.Done()
 	watching.Wait()
 	for _, d := range s.allDirectories() {
-		d.transport.Load().CloseIdleConnections()
+		d.transports.Load().closeIdle()
 	}
 	return nil
 }
@@ -127,8 +136,8 @@ func (s *Store) reloadDirectory(ctx context.Context, d *directory) {
 	}
 }
 
-// readChanges reads the certificates in the directory, and creates a new HTTP transport if they have changed.
-// Running requests keep the old transport.
+// readChanges reads the certificates in the directory, and creates new HTTP transports if they have changed.
+// Running requests keep the old transports.
 func (d *directory) readChanges() (changed bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +145,7 @@ func (d *directory) readChanges() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	old := d.transport.Load()
+	old := d.transports.Load()
 	if old != nil && maps.EqualFunc(content, d.last, bytes.Equal) {
 		return false, nil
 	}
@@ -144,10 +153,14 @@ func (d *directory) readChanges() (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("certificates in %s: %w", d.path, err)
 	}
-	d.transport.Store(newTransport(config))
+	created := new(transports)
+	for scope := range created {
+		created[scope] = newTransport(config.Clone(), d.dial) // a transport changes its configuration
+	}
+	d.transports.Store(created)
 	d.last = content
 	if old != nil {
-		old.CloseIdleConnections()
+		old.closeIdle()
 	}
 	return old != nil, nil
 }
@@ -206,12 +219,33 @@ func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	return config, nil
 }
 
+// transports contains an HTTP transport for each scope. A request thus cannot reuse a connection to an address that its
+// own scope forbids, because the address is only checked when the connection is made.
+type transports [dialguard.Scopes]*http.Transport
+
+// roundTrip sends a request by the transport of its scope.
+func (t *transports) roundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	gotConn := func(got httptrace.GotConnInfo) {
+		// The scope permits the address. The check calls OnPrivate, also for a connection of an earlier request.
+		_ = dialguard.Check(ctx, got.Conn.RemoteAddr().String())
+	}
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: gotConn})
+	return t[dialguard.ScopeOf(ctx)].RoundTrip(req.WithContext(traced))
+}
+
+func (t *transports) closeIdle() {
+	for _, transport := range t {
+		transport.CloseIdleConnections()
+	}
+}
+
 // newTransport returns an HTTP transport that limits the time or size of every step of a request.
-func newTransport(config *tls.Config) *http.Transport {
+func newTransport(config *tls.Config, dial dialFunc) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:        config,
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialChecked,
+		DialContext:            dial,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  10 * time.Second,
 		ForceAttemptHTTP2:      true,

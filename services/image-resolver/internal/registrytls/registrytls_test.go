@@ -6,10 +6,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,4 +177,83 @@ func TestRestrictedRequestReachesNoLocalAddress(t *testing.T) {
 			t.Errorf("%s request to %s: %v, want rejected: %t", name, url, err, rejected)
 		}
 	}
+}
+
+// TestReusedConnectionsAreChecked sends two requests to a host while the first request's connection is idle. The second
+// request must not reach the host's address.
+func TestReusedConnectionsAreChecked(t *testing.T) {
+	local := dialguard.Restriction{Host: "localhost", Private: true}
+	public := dialguard.Restriction{Host: "localhost"}
+	tests := map[string]struct {
+		address string
+		first   func(context.Context) context.Context
+		second  dialguard.Restriction
+	}{
+		"local address, no local addresses":     {"127.0.0.1", dialguard.Lift, local},
+		"local address, only public addresses":  {"127.0.0.1", dialguard.Lift, public},
+		"private address, after no restriction": {"10.1.2.3", dialguard.Lift, public},
+		"private address, after a request that may connect to it": {
+			"10.1.2.3", func(ctx context.Context) context.Context { return dialguard.Restrict(ctx, local) }, public,
+		},
+	}
+	for name, tc := range tests {
+		for _, http2 := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				authority, directory := testcert.NewAuthority(t), t.TempDir()
+				testcert.Write(t, directory, "ca.crt", authority.PEM)
+				var requests atomic.Int32
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+					requests.Add(1)
+					if (req.ProtoMajor == 2) != http2 {
+						t.Errorf("%s, want HTTP/2: %t", req.Proto, http2)
+					}
+				}))
+				server.TLS = authority.Server(t, time.Now().Add(time.Hour))
+				server.EnableHTTP2 = http2
+				server.StartTLS()
+				defer server.Close()
+				dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+					if err := dialguard.Check(ctx, net.JoinHostPort(tc.address, "443")); err != nil {
+						return nil, err
+					}
+					var d net.Dialer
+					return d.DialContext(ctx, network, server.Listener.Addr().String())
+				}
+				s := open(t, registrytls.Config{Directory: directory, Dial: dial})
+				defer closeIdle(t, s)
+				if err := getAndReuse(tc.first(t.Context()), s); err != nil {
+					t.Fatal(err)
+				}
+				err := getAndReuse(dialguard.Restrict(t.Context(), tc.second), s)
+				if _, ok := errors.AsType[*dialguard.Error](err); !ok || requests.Load() != 1 {
+					t.Errorf("second request: %v, and the server received %d requests, want an error of dialguard and 1",
+						err, requests.Load())
+				}
+			})
+		}
+	}
+}
+
+// closeIdle closes the store's idle connections.
+func closeIdle(t *testing.T, s *registrytls.Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// getAndReuse sends a request and reads the answer, so that the next request can use the same connection.
+func getAndReuse(ctx context.Context, s *registrytls.Store) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://localhost/", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := s.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
 }
