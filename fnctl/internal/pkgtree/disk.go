@@ -75,8 +75,14 @@ func (d *disk) read(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s has more than %d MiB", d.displayPath(name), maxFileBytes>>20)
 }
 
-// open opens a regular file for reading. It rejects pipes, and never waits for their writers.
+// open opens a regular file for reading. It rejects pipes, and never waits for their writers. It also rejects links
+// to Git's files, which functions must not see or change.
 func (d *disk) open(name string) (*os.File, error) {
+	if link, err := d.root.Lstat(name); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+		if target, err := resolveLinks(d.root.Name(), name); err == nil && filepath.IsLocal(target) && !MayWrite(target) {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("leads to " + target)}
+		}
+	}
 	info, err := d.root.Stat(name)
 	if err != nil {
 		return nil, err

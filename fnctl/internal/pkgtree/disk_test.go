@@ -52,6 +52,7 @@ func TestMayWrite(t *testing.T) {
 		"a.yaml": true, "a/b.yaml": true, ".github/workflows/ci.yaml": true, ".gitignore": true, ".gitmodules": true,
 		"../a.yaml": false, "/a.yaml": false, "": false,
 		".git/hooks/pre-commit": false, "a/.git/x.yaml": false, ".GIT/x.yaml": false, ".Git": false,
+		`.git\hooks/x`: false, `a\.git\x`: false,
 		".git./x": false, ".git /x": false, "GIT~1/x": false, ".g\u200cit/x": false, ".git::$INDEX_ALLOCATION/x": false,
 	} {
 		if got := pkgtree.MayWrite(file); got != want {

@@ -98,6 +98,24 @@ func TestReadFollowsLinksInside(t *testing.T) {
 	}
 }
 
+// TestReadFollowsNoLinksIntoGit reads packages with links to files of Git that parse as resources.
+func TestReadFollowsNoLinksIntoGit(t *testing.T) {
+	for name, link := range map[string]string{"direct": ".git/HEAD", "behind a link to a directory": "d/HEAD"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, ".git", "HEAD"), "ref: refs/heads/main\n")
+			for target, path := range map[string]string{".git": "d", link: "kustomization.yaml"} {
+				if err := os.Symlink(target, filepath.Join(dir, path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := pkgtree.ReadFlat(dir); err == nil || !strings.Contains(err.Error(), "kustomization.yaml") {
+				t.Errorf("ReadFlat = %v, want an error about the link", err)
+			}
+		})
+	}
+}
+
 func write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {

@@ -13,12 +13,13 @@ import (
 )
 
 // MayWrite reports whether a function may write a file with this path. The path must be inside the package, and
-// outside of Git's directory, because Git runs programs from its hooks and configuration.
+// outside of Git's directory, because Git runs programs from its hooks and configuration. A backslash separates
+// elements too, as on Windows.
 func MayWrite(file string) bool {
 	if !filepath.IsLocal(filepath.FromSlash(file)) {
 		return false
 	}
-	for element := range strings.SplitSeq(file, "/") {
+	for element := range strings.SplitSeq(strings.ReplaceAll(file, `\`, "/"), "/") {
 		if isGit(element) {
 			return false
 		}
