@@ -198,8 +198,52 @@ func TestGitHubAction(t *testing.T) {
 		t.Errorf("render: %s", out)
 	}
 	out, summary, code = w.runAction(t, map[string]string{"directory": "web", "arguments": "--timeout 1m"})
-	if code != 0 || !strings.Contains(summary, "### `web` is rendered\n") || strings.Contains(out, "::") {
+	if code != 0 || !strings.Contains(summary, "### `web` is rendered\n") || workflowCommands(out) != nil {
 		t.Errorf("a rendered package: exit code %d\n%s\n%s", code, out, summary)
+	}
+}
+
+// workflowCommands returns the lines of a step's output that GitHub's runner obeys. It omits commands that stop or
+// resume other commands.
+func workflowCommands(output string) (commands []string) {
+	resume := ""
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		token, stops := strings.CutPrefix(line, "::stop-commands::")
+		switch {
+		case resume != "":
+			if line == resume {
+				resume = ""
+			}
+		case stops:
+			resume = "::" + token + "::"
+		case strings.HasPrefix(line, "::"), strings.Contains(line, "##["):
+			commands = append(commands, line)
+		}
+	}
+	return commands
+}
+
+// TestGitHubActionQuotesLogs shows a function's log, which is not trusted, without obeying its commands, and inside of
+// a fence.
+func TestGitHubActionQuotesLogs(t *testing.T) {
+	w := newWorkspace(t)
+	log := "::error::x\n+ ##[error]x\n ```\n  ````\n::stop-commands::x\nno newline"
+	w.write(t, "log", log)
+	w.install(t, "fnctl", "#!/bin/sh\necho \"::error file=$2::no\"\ncat log >&2\nexit 3\n")
+	out, summary, code := w.runAction(t, map[string]string{"directory": "web\nplain"})
+	if code != 3 {
+		t.Errorf("exit code %d, want 3", code)
+	}
+	expect(t, "the output", out, log+"\n")
+	want := []string{"::error file=web::no", "::error file=plain::no"}
+	if got := workflowCommands(out); !slices.Equal(got, want) {
+		t.Errorf("GitHub obeys %q, want %q:\n%s", got, want, out)
+	}
+	expect(t, "the summary", summary, "\n```````diff\n"+log+"\n```````\n### `plain` is not rendered\n```````diff\n")
+	tokens := regexp.MustCompile(`::stop-commands::([0-9a-f]{32})\n`).FindAllStringSubmatch(out, -1)
+	if len(tokens) != 2 || tokens[0][1] == tokens[1][1] {
+		t.Errorf("tokens %q, want two different ones", tokens)
 	}
 }
 
