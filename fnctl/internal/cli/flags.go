@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
@@ -19,10 +21,16 @@ func (f *resultsFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "results-dir", "", "write what the functions report to results.yaml in this directory")
 }
 
-// prepare creates the directory of --results-dir. It fails before any function runs if the directory is invalid.
+// prepare creates the directory of --results-dir. It fails before any function runs if the directory is invalid, or if
+// the directory or its results.yaml is a link.
 func (f *resultsFlags) prepare() error {
 	if f.dir == "" {
 		return nil
+	}
+	err := cmp.Or(command.RejectLink("--results-dir", f.dir),
+		command.RejectLink("--results-dir", filepath.Join(f.dir, report.ResultsFile)))
+	if err != nil {
+		return err
 	}
 	//nolint:gosec // results are for others to read, as far as the umask permits
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {

@@ -50,6 +50,9 @@ func (f *outputFlags) check() error {
 	if slices.Contains([]string{"json", "yaml", "wide"}, f.target) {
 		return fmt.Errorf("takes stdout, unwrap or a new directory for --output: a directory of this name is ./%s", f.target)
 	}
+	if err := command.RejectLink("--output", f.target); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(f.target)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
@@ -118,7 +119,7 @@ func newSink(env command.Environment) *cobra.Command {
 }
 
 func writeSink(ctx context.Context, env command.Environment, dir string) error {
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Clean(dir)); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists already: sink writes to a new directory", dir)
 	}
 	resources, _, err := pkgtree.ReadList(env.Stdin, "standard input")

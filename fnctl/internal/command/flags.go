@@ -5,6 +5,9 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,6 +46,19 @@ func CheckChoice(flag, value string, choices ...string) error {
 		return nil
 	}
 	return fmt.Errorf("takes %s for %s, got %q", strings.Join(choices, " or "), flag, value)
+}
+
+// RejectLink returns an error if path, to which a flag makes fnctl write, is a symbolic link. A checkout from elsewhere
+// may contain links to any file of the user. Links of the system, such as /dev/stdout, are permitted.
+func RejectLink(flag, path string) error {
+	path = filepath.Clean(path) // a slash at the end would follow the link
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Type() == fs.ModeSymlink &&
+		!slices.Contains([]string{"/dev", "/dev/fd", "/proc/self/fd"}, filepath.Dir(path)) {
+		return fmt.Errorf("%s: %s is a link and may lead to any file (remove it, or give the path to which it leads)",
+			flag, path)
+	}
+	return nil // callers report other errors when they write
 }
 
 // RegisterImagePrefix adds the flag --image-prefix, whose value is stored in prefix.

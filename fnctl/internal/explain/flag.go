@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
@@ -29,10 +30,14 @@ func (f *Flag) Register(flags *pflag.FlagSet) {
 // IsWanted reports whether the flag is set.
 func (f *Flag) IsWanted() bool { return f.target != "" }
 
-// Check returns an error if the file of --explain cannot be written. It is called before any function runs.
+// Check returns an error if the file of --explain cannot be written or is a link. It is called before any function
+// runs.
 func (f *Flag) Check() error {
 	if f.target == "" || f.target == toTerminal {
 		return nil
+	}
+	if err := command.RejectLink("--explain", f.target); err != nil {
+		return err
 	}
 	file, err := os.OpenFile(f.target, os.O_WRONLY|os.O_CREATE, 0o666) //nolint:gosec // the umask decides who may read it
 	if err != nil {

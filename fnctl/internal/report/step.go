@@ -87,8 +87,8 @@ func (s step) failure() string {
 	return ""
 }
 
-// resultsFile is the name of the file with all results in the directory of --results-dir.
-const resultsFile = "results.yaml"
+// ResultsFile is the name of the file with all results in the directory of --results-dir.
+const ResultsFile = "results.yaml"
 
 // list is a FunctionResultList of kpt.
 type list struct {
@@ -103,7 +103,7 @@ func WriteResults(dir string, steps []pipeline.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := filepath.Join(dir, resultsFile)
+	name := filepath.Join(dir, ResultsFile)
 	//nolint:gosec // results are for others to read, as far as the umask permits
 	if err := os.WriteFile(name, data, 0o644); err != nil {
 		return "", fmt.Errorf("write --results-dir: %w", err)
