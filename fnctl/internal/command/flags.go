@@ -48,15 +48,19 @@ func CheckChoice(flag, value string, choices ...string) error {
 	return fmt.Errorf("takes %s for %s, got %q", strings.Join(choices, " or "), flag, value)
 }
 
-// RejectLink returns an error if path, to which a flag makes fnctl write, is a symbolic link. A checkout from elsewhere
-// may contain links to any file of the user. Links of the system, such as /dev/stdout, are permitted.
+// RejectLink returns an error if path, to which a flag makes fnctl write, is a symbolic link, or is relative and leads
+// through one. A checkout from elsewhere may contain links to any file of the user. Links of the system, such as /tmp
+// on macOS and /dev/stdout, are permitted.
 func RejectLink(flag, path string) error {
 	path = filepath.Clean(path) // a slash at the end would follow the link
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type() == fs.ModeSymlink &&
-		!slices.Contains([]string{"/dev", "/dev/fd", "/proc/self/fd"}, filepath.Dir(path)) {
+		!slices.Contains([]string{"/", "/dev", "/dev/fd", "/proc/self/fd"}, filepath.Dir(path)) {
 		return fmt.Errorf("%s: %s is a link and may lead to any file (remove it, or give the path to which it leads)",
 			flag, path)
+	}
+	if dir := filepath.Dir(path); dir != "." && !filepath.IsAbs(path) {
+		return RejectLink(flag, dir)
 	}
 	return nil // callers report other errors when they write
 }
