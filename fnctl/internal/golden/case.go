@@ -152,7 +152,11 @@ func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) e
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	dir, results := filepath.Join(scratch, filepath.Base(c.dir)), filepath.Join(scratch, "results")
+	named, err := filepath.Abs(c.dir) // c.dir may be . or .., which is no name for a copy
+	if err != nil {
+		return err
+	}
+	dir, results := filepath.Join(scratch, "package", filepath.Base(named)), filepath.Join(scratch, "results")
 	if err := os.CopyFS(dir, &sourceFS{FS: os.DirFS(c.dir), dir: c.dir}); err != nil {
 		return err
 	}
