@@ -323,8 +323,8 @@ check-generate: $(BUF) $(PLUGINS) ## Fail if generated code and tables do not ma
 .PHONY: check-proto
 check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earlier commit's
 	@$(BUF) lint && $(BUF) format --diff --exit-code proto
-	@earlier=$$(mktemp -d) && trap 'rm -rf $$earlier' EXIT && for c in $$(git rev-list HEAD -- proto); do \
-	  mkdir $$earlier/$$c && git archive $$c buf.yaml proto | tar -x -C $$earlier/$$c && \
+	@commits=$$(git rev-list HEAD -- proto); earlier=$$(mktemp -d); trap 'rm -rf $$earlier' EXIT; for c in $$commits; do \
+	  mkdir $$earlier/$$c; git archive $$c buf.yaml proto | tar -x -C $$earlier/$$c; \
 	  $(BUF) breaking --against $$earlier/$$c; done
 
 .PHONY: check-modules
@@ -339,7 +339,7 @@ check-modules: ## Fail if a module does not build by itself, is not tidy, or use
 vulnerabilities: build $(GOVULNCHECK) ## Report known vulnerabilities in the programs (needs vuln.go.dev)
 	@failed=; for program in $(BUILD)/bin/*; do \
 	  echo "== $$program"; out=$$($(GOVULNCHECK) -mode=binary $$program 2>&1) || \
-	  case $$out in *"fetching vulnerabilities"*) echo "skipped: the vulnerability database at vuln.go.dev cannot be reached"; exit 0;; \
+	  case $$out in *"fetching vulnerabilities"*) echo "skipped: the vulnerability database at vuln.go.dev cannot be reached"; break;; \
 	    *) failed=1;; esac; echo "$$out"; \
 	 done; test -z "$$failed"
 
@@ -401,7 +401,7 @@ tidy: ## Tidy all modules, and have all use the same versions
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
-	@for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; test -z "$$failed"
+	@failed=; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; test -z "$$failed"
 	@$(BUF) format -w proto
 
 .PHONY: prepare
