@@ -88,10 +88,10 @@ func (l login) basicAuth() (auth, problem string) {
 		}
 	}
 	switch {
+	case password == "" && (l.IdentityToken != "" || l.RegistryToken != ""): // docker may leave the user's name
+		return "", "kubelets cannot use tokens: put a user and a password into the file"
 	case user != "" || password != "":
 		return base64.StdEncoding.EncodeToString([]byte(user + ":" + password)), ""
-	case l.IdentityToken != "" || l.RegistryToken != "":
-		return "", "kubelets cannot use tokens: put a user and a password into the file"
 	default:
 		return "", ""
 	}

@@ -50,7 +50,15 @@ func TestParse(t *testing.T) {
 			`{"auths":{"bad.example":{"auth":"%"},"r.example":{"auth":"` + encoded("u:p") + `"}}}`, "r.example u:p",
 			"bad.example",
 		},
-		"token":  {"kubelets ignore it", `{"auths":{"r.example":{"identitytoken":"secret"}}}`, "", "r.example"},
+		"token": {"kubelets ignore it", `{"auths":{"r.example":{"identitytoken":"secret"}}}`, "", "r.example"},
+		"login with a token": {
+			"docker keeps the user's name beside it, without a password",
+			`{"auths":{"r.example":{"auth":"` + encoded("u:") + `","identitytoken":"secret"}}}`, "", "r.example",
+		},
+		"password and token": {
+			"kubelets use the password",
+			`{"auths":{"r.example":{"auth":"` + encoded("u:p") + `","identitytoken":"secret"}}}`, "r.example u:p", "",
+		},
 		"helper": {"kubelets run none", `{"credHelpers":{"r.example":"ecr-login"}}`, "", "r.example"},
 		"helper, login": {
 			"there is a login for kubelets",
