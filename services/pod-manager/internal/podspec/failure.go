@@ -234,8 +234,14 @@ func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 		message = t.Message // the message of the previous exit explains the delay
 	}
 	always, listed := failureReasons[w.Reason]
-	permanent := always || (listed && !isTransient(message))
+	permanent := always || (listed && !isTransient(message) && !lacksCause(message))
 	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
+}
+
+// lacksCause reports whether a message only says that the kubelet waits before it pulls an image again, as before
+// Kubernetes 1.32. The cause appears with the next attempt.
+func lacksCause(message string) bool {
+	return strings.HasPrefix(message, `Back-off pulling image "`) && strings.HasSuffix(message, `"`)
 }
 
 // crashProblem returns the problem of a container that exits after each start, with the cause of the last exit.

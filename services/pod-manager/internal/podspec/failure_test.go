@@ -72,6 +72,10 @@ func TestContainersThatWait(t *testing.T) {
 			"the kubelet says again what it was",
 			"ImagePullBackOff", `Back-off pulling image "r.example/fn:v1": ErrImagePull: 403 Forbidden`, permanent,
 		},
+		"backing off, before Kubernetes 1.32": {
+			"the next ErrImagePull shows the cause, which may pass",
+			"ImagePullBackOff", `Back-off pulling image "r.example/fn:v1"`, isTransient,
+		},
 		"busy registry": {
 			"it passes as its cause does",
 			"ImagePullBackOff", `Back-off pulling image "a": ErrImagePull: unexpected status: 503 Service Unavailable`,
