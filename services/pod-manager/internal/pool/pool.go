@@ -221,8 +221,8 @@ func (p *pool) collectExpired(s *step) {
 // reuseExpired cancels the removal of expired pods for waiting leases, if Kubernetes did not delete the pods.
 func (p *pool) reuseExpired(s *step) {
 	for _, pod := range p.pods {
-		needed := len(p.queue) > 0 && p.countUsable() < p.podsFor(p.countDemand())
-		if needed && pod.state == draining && pod.removal.eviction == evictionTTL {
+		expired := pod.state == draining && pod.removal.eviction == evictionTTL
+		if expired && len(p.queue) > 0 && p.countUsable() < p.podsFor(p.countDemand()) {
 			pod.returnToStarting(s)
 			p.followObservation(s, pod, pod.observed)
 		}
