@@ -42,7 +42,7 @@ func runLast(t *testing.T, test func(t *testing.T, s *service)) {
 			t.Fatal(err)
 		}
 		size := func(string, int) int64 { return maxBytes / 100 }
-		s.lastAnswers = newLastAnswers(s.answer, size, counter, "test")
+		s.lastAnswers = newLastAnswers(s.answer, func(context.Context) bool { return false }, size, counter, "test")
 		s.countStale = func(context.Context) { s.stale++ }
 		s.expect(t, t.Context(), 1)
 		test(t, s)

@@ -30,8 +30,12 @@ type Client struct {
 
 type imageKey struct{ image, constraint string }
 
-// New returns a Client that sends its queries with the given RPC client.
-func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric.MeterProvider) *Client {
+// New returns a Client that sends its queries with the given RPC client. The function silent reports whether the
+// image-resolver does not answer at present, as rpcclient.Client.Silent does.
+func New(
+	client imageresolverv1connect.ImageResolverServiceClient, silent func(context.Context) bool,
+	meters metric.MeterProvider,
+) *Client {
 	askTags := func(ctx context.Context, repository string) (*imageresolverv1.ListTagsResponse, error) {
 		resp, err := client.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 		return resp, rpcfault.FromConnect(err)
@@ -52,8 +56,8 @@ func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric
 		metric.WithDescription("Old answers that were used because the image-resolver did not answer: tags or images. "+
 			"Labels: kind.")))
 	return &Client{
-		tags:   newLastAnswers(askTags, tagsBytes, counter, "tags"),
-		images: newLastAnswers(askImage, imageBytes, counter, "images"),
+		tags:   newLastAnswers(askTags, silent, tagsBytes, counter, "tags"),
+		images: newLastAnswers(askImage, silent, imageBytes, counter, "images"),
 	}
 }
 

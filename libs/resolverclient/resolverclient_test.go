@@ -52,10 +52,12 @@ func (r *resolver) ResolveImage(
 	}, rpcfault.ToConnect(r.err)
 }
 
+// answers is for an image-resolver that is not silent.
+func answers(context.Context) bool { return false }
+
 func remote(t *testing.T, r *resolver) *resolverclient.Client {
 	t.Helper()
-	client := resolverclient.New(r, noop.NewMeterProvider())
-	return client
+	return resolverclient.New(r, answers, noop.NewMeterProvider())
 }
 
 func TestTags(t *testing.T) {
@@ -125,7 +127,7 @@ func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 func TestDigestsAreResolvedOnce(t *testing.T) {
 	r := &resolver{}
 	tel, scrape := scrapetest.New(t)
-	client := resolverclient.New(r, tel.Meters)
+	client := resolverclient.New(r, answers, tel.Meters)
 	for _, tc := range []struct {
 		image, constraint string
 		asked             int // so far

@@ -80,6 +80,16 @@ func rank(e *Replica) int {
 	return 0
 }
 
+// Silent reports whether all replicas of the service failed to answer a call, and have answered no health check since
+// then. Like a call, it looks up old addresses again.
+func (c *Client) Silent(ctx context.Context) bool {
+	b := c.balancer
+	err := b.awaitAddresses(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return err == nil && !slices.ContainsFunc(b.endpoints, func(r *Replica) bool { return !r.Silent() })
+}
+
 // awaitAddresses waits until the addresses of the service's replicas are known. It renews addresses older than
 // lookupInterval in the background, and waits for the renewal if they are older than oldAfter.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
