@@ -130,9 +130,10 @@ func checkUTF8(data []byte) error {
 	}
 }
 
-// topLevel returns the values of a mapping by key. It returns an error if a key occurs twice or is not a string.
+// topLevel returns the values of a mapping by key. It returns an error if a key occurs twice or is not a string, or
+// if a value is tagged as null but is a mapping or sequence, because readers differ about its content.
 func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
-	if root.Kind != yaml.MappingNode {
+	if root.Kind != yaml.MappingNode || isNull(root) {
 		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describeKind(root), kind)
 	}
 	fields := make(map[string]*yaml.Node, len(root.Content)/2)
@@ -144,6 +145,9 @@ func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 		if _, ok := fields[key.Value]; ok {
 			return nil, fmt.Errorf("line %d: the top-level key %q occurs twice: remove one", key.Line, key.Value)
 		}
+		if isNull(value) && value.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("line %d: the value of %q has the tag !!null: remove the tag", value.Line, key.Value)
+		}
 		fields[key.Value] = value
 	}
 	return fields, nil
@@ -154,7 +158,7 @@ func checkKind(value *yaml.Node) error {
 	switch {
 	case value == nil:
 		return fmt.Errorf("kind is missing, want %s", kind)
-	case value.Kind != yaml.ScalarNode:
+	case value.Kind != yaml.ScalarNode || isNull(value):
 		return fmt.Errorf("line %d: kind is %s, want %s", value.Line, describeKind(value), kind)
 	case value.Value != kind:
 		return fmt.Errorf("line %d: kind is %q, want %s", value.Line, value.Value, kind)
@@ -171,9 +175,8 @@ func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describeKind(value), wanted)
 }
 
-func isNull(value *yaml.Node) bool {
-	return value == nil || (value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null")
-}
+// isNull reports whether a value is missing or has the tag of null. Like kyaml, it ignores the value's content.
+func isNull(value *yaml.Node) bool { return value == nil || value.Tag == "!!null" }
 
 func describeKind(node *yaml.Node) string {
 	switch {

@@ -52,7 +52,8 @@ var pieces = []string{
 	"    *x : b\n", "    ~: b\n", "    1: b\n", "functionConfig: {}\n", "functionConfig:\n  a: b\n",
 	"functionConfig:\n", "functionConfig: []\n", "apiVersion: v1\n", "kind: List\n", "# a\n", "  # a\n",
 	"\n", "---\n", "...\n", "\r\n", " ", "? ", "\ufeff", "\"kind\": \"ResourceList\"\n",
-	"{\"kind\":\"ResourceList\",\"items\":[]}",
+	"{\"kind\":\"ResourceList\",\"items\":[]}", "results: !!null a\n", "kind: !!null ResourceList\n",
+	"  resourceRef: {name: c, metadata: {name: d}}\n", "    suggestedValue: [a]\n",
 }
 
 // seeds are the documents of all tests, and the golden lists.

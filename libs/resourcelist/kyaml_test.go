@@ -4,6 +4,7 @@ package resourcelist_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -23,6 +24,7 @@ var stricter = []struct{ words, reason string }{
 	{"read what follows the list", "likewise: what follows is a document that is broken"},
 	{"occurs twice", "kyaml takes the first, and the others would be lost"},
 	{"functionConfig is", "kyaml hands any shape to the function"},
+	{"has the tag !!null", "kyaml reads tagged items, but no tagged results"},
 	{"items is", "kyaml takes whatever is inside for items, or nothing"},
 	{"results is", "kyaml hands any shape to readers of the results"},
 	{"a top-level key is", "kyaml never looks at keys that are no strings"},
@@ -50,16 +52,20 @@ var errNoList = errors.New("kyaml takes it for a resource")
 // kyamlSplits finds the lines where kyaml begins another document.
 var kyamlSplits = regexp.MustCompile(`\n---.*\r?\n`)
 
-// kyamlResult is a result as kyaml's framework for functions declares it. The framework
-// itself would bring Kubernetes' validation along.
+// kyamlResult is a result as kyaml's framework for functions declares it, with the fields of
+// old SDKs that kpt reads. The framework itself would bring Kubernetes' validation along.
 type kyamlResult struct {
-	Message     string                    `yaml:"message,omitempty"`
-	Severity    string                    `yaml:"severity,omitempty"`
-	ResourceRef *kyaml.ResourceIdentifier `yaml:"resourceRef,omitempty"`
-	Field       *struct {
-		Path          string `yaml:"path,omitempty"`
-		CurrentValue  any    `yaml:"currentValue,omitempty"`
-		ProposedValue any    `yaml:"proposedValue,omitempty"`
+	Message     string `yaml:"message,omitempty"`
+	Severity    string `yaml:"severity,omitempty"`
+	ResourceRef *struct {
+		kyaml.ResourceIdentifier `yaml:",inline"`
+		Metadata                 kyaml.ResourceIdentifier `yaml:"metadata"`
+	} `yaml:"resourceRef,omitempty"`
+	Field *struct {
+		Path           string `yaml:"path,omitempty"`
+		CurrentValue   any    `yaml:"currentValue,omitempty"`
+		ProposedValue  any    `yaml:"proposedValue,omitempty"`
+		SuggestedValue any    `yaml:"suggestedValue"`
 	} `yaml:"field,omitempty"`
 	File *struct {
 		Path  string `yaml:"path,omitempty"`
@@ -121,7 +127,8 @@ func decodeWithKyaml(value *kyaml.RNode) ([]resourcelist.Result, error) {
 
 // isBareList reports whether a node is a list without items and function configuration.
 func isBareList(node *kyaml.RNode) bool {
-	return node.GetKind() == "ResourceList" && node.Field("items") == nil && node.Field("functionConfig") == nil
+	meta, _ := node.GetMeta() // as the reader of lists, it ignores a kind that is tagged as null
+	return meta.Kind == "ResourceList" && node.Field("items") == nil && node.Field("functionConfig") == nil
 }
 
 func (w kyamlResult) result() resourcelist.Result {
@@ -130,15 +137,15 @@ func (w kyamlResult) result() resourcelist.Result {
 		r.ResourceRef = &resourcelist.ResourceRef{
 			APIVersion: ref.APIVersion,
 			Kind:       ref.Kind,
-			Namespace:  ref.Namespace,
-			Name:       ref.Name,
+			Namespace:  cmp.Or(ref.Metadata.Namespace, ref.Namespace),
+			Name:       cmp.Or(ref.Metadata.Name, ref.Name),
 		}
 	}
 	if field := w.Field; field != nil {
 		r.Field = &resourcelist.Field{
 			Path:          field.Path,
 			CurrentValue:  resourcelist.AsJSON(field.CurrentValue),
-			ProposedValue: resourcelist.AsJSON(field.ProposedValue),
+			ProposedValue: cmp.Or(resourcelist.AsJSON(field.SuggestedValue), resourcelist.AsJSON(field.ProposedValue)),
 		}
 	}
 	if file := w.File; file != nil {

@@ -10,22 +10,25 @@ import (
 // Result is an entry of the field "results" of a ResourceList. A function writes it to report a problem of a
 // resource or of the whole package.
 type Result struct {
-	Message string
+	Message string `yaml:"message"`
 	// Severity is by convention error, warning or info. Empty means info.
-	Severity    string
-	ResourceRef *ResourceRef
-	Field       *Field
-	File        *File
-	Tags        map[string]string
+	Severity    string            `yaml:"severity"`
+	ResourceRef *ResourceRef      `yaml:"resourceRef"`
+	Field       *Field            `yaml:"field"`
+	File        *File             `yaml:"file"`
+	Tags        map[string]string `yaml:"tags"`
 }
 
 // ResourceRef names the resource that a result is about.
 type ResourceRef struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string `yaml:"kind"`
-	Namespace  string `yaml:"namespace"`
-	Name       string `yaml:"name"`
+	APIVersion string `yaml:"apiVersion,omitempty"`
+	Kind       string `yaml:"kind,omitempty"`
+	Name       string `yaml:"name,omitempty"`
+	Namespace  string `yaml:"namespace,omitempty"`
 }
+
+// String returns "APIVERSION/KIND/NAMESPACE/NAME", without empty parts.
+func (r ResourceRef) String() string { return joinSet("/", r.APIVersion, r.Kind, r.Namespace, r.Name) }
 
 // Field describes the field of the resource that a result is about.
 type Field struct {
@@ -37,9 +40,9 @@ type Field struct {
 
 // File describes the file of the package that a result refers to.
 type File struct {
-	Path string `yaml:"path"`
+	Path string `yaml:"path,omitempty"`
 	// Index is the position of the resource in the file. The first resource has the index 0.
-	Index int `yaml:"index"`
+	Index int `yaml:"index,omitempty"`
 }
 
 // String formats the result as "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE", without empty parts.
@@ -47,8 +50,7 @@ type File struct {
 func (r Result) String() string {
 	parts := []string{"[" + r.Level() + "]"}
 	if r.ResourceRef != nil {
-		ref := r.ResourceRef
-		parts = append(parts, joinSet("/", ref.APIVersion, ref.Kind, ref.Namespace, ref.Name))
+		parts = append(parts, r.ResourceRef.String())
 	}
 	if r.Field != nil {
 		parts = append(parts, r.Field.Path)

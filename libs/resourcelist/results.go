@@ -4,6 +4,7 @@ package resourcelist
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,23 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 )
-
-// wireResult is a result as functions write it in YAML.
-type wireResult struct {
-	Message     string            `yaml:"message"`
-	Severity    string            `yaml:"severity"`
-	ResourceRef *ResourceRef      `yaml:"resourceRef"`
-	Field       *wireField        `yaml:"field"`
-	File        *File             `yaml:"file"`
-	Tags        map[string]string `yaml:"tags"`
-}
-
-// wireField is the field of a result as functions write it in YAML.
-type wireField struct {
-	Path          string `yaml:"path"`
-	CurrentValue  any    `yaml:"currentValue"`
-	ProposedValue any    `yaml:"proposedValue"`
-}
 
 // decodeResultsField decodes the value of the field "results". Old functions write a mapping whose key "items"
 // contains the results, instead of a sequence. If ctx is canceled, decodeResultsField returns the error of ctx.
@@ -56,12 +40,12 @@ func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		var wire wireResult
-		if err := entry.Decode(&wire); err != nil {
+		var result Result
+		if err := entry.Decode(&result); err != nil {
 			return nil, fmt.Errorf("read the results: %w", err)
 		}
-		if !isNull(aliasTarget(entry)) {
-			results = append(results, wire.toResult())
+		if aliasTarget(entry).Kind == yaml.MappingNode {
+			results = append(results, result)
 		}
 	}
 	return results, nil
@@ -75,16 +59,33 @@ func aliasTarget(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-func (w wireResult) toResult() Result {
-	r := Result{Message: w.Message, Severity: w.Severity, ResourceRef: w.ResourceRef, File: w.File, Tags: w.Tags}
-	if w.Field != nil {
-		r.Field = &Field{
-			Path:          w.Field.Path,
-			CurrentValue:  asJSON(w.Field.CurrentValue),
-			ProposedValue: asJSON(w.Field.ProposedValue),
-		}
+// UnmarshalYAML decodes a reference. Old SDKs write name and namespace to the field metadata.
+func (r *ResourceRef) UnmarshalYAML(node *yaml.Node) error {
+	type resourceRef ResourceRef
+	var fields struct {
+		resourceRef `yaml:",inline"`
+		Metadata    resourceRef `yaml:"metadata"`
 	}
-	return r
+	err := node.Decode(&fields)
+	*r = ResourceRef(fields.resourceRef)
+	r.Name = cmp.Or(fields.Metadata.Name, r.Name)
+	r.Namespace = cmp.Or(fields.Metadata.Namespace, r.Namespace)
+	return err
+}
+
+// UnmarshalYAML decodes a field. Its values may have any type. Old SDKs write proposedValue as suggestedValue.
+func (f *Field) UnmarshalYAML(node *yaml.Node) error {
+	var fields struct {
+		Path           string `yaml:"path"`
+		CurrentValue   any    `yaml:"currentValue"`
+		ProposedValue  any    `yaml:"proposedValue"`
+		SuggestedValue any    `yaml:"suggestedValue"`
+	}
+	err := node.Decode(&fields)
+	f.Path = fields.Path
+	f.CurrentValue = asJSON(fields.CurrentValue)
+	f.ProposedValue = cmp.Or(asJSON(fields.SuggestedValue), asJSON(fields.ProposedValue))
+	return err
 }
 
 // asJSON returns a decoded YAML value as JSON, or an empty string for null. Values that JSON does not support, such

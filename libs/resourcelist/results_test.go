@@ -74,6 +74,16 @@ var withResults = []struct {
 		head + "results:\n  name: validate\n  items:\n  - message: a\n    severity: info\n",
 		[]resourcelist.Result{{Message: "a", Severity: "info"}},
 	},
+	{
+		"old SDKs write names and proposed values in other fields",
+		head + "results:\n- resourceRef: {apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}}\n" +
+			"  field: {path: spec.port, currentValue: 80, suggestedValue: 8080}\n",
+		[]resourcelist.Result{{
+			ResourceRef: &resourcelist.ResourceRef{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"},
+			Field:       &resourcelist.Field{Path: "spec.port", CurrentValue: "80", ProposedValue: "8080"},
+		}},
+	},
+	{"kpt reads results that are tagged as null as none", head + "results: !!null text\n", nil},
 	{"old results without items are none", head + "results:\n  name: validate\n", nil},
 	{"no results in a sequence are none", head + "results: []\n", nil},
 	{
