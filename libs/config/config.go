@@ -53,6 +53,18 @@ func FillKnown(cfg any) error {
 		return describeError(err)
 	}
 	cleanLists(reflect.ValueOf(cfg).Elem())
+	return checkLists(cfg)
+}
+
+// checkLists returns an error if a list is not empty but has no items, such as ",". An empty list may permit
+// everything, which is not what its author meant.
+func checkLists(cfg any) error {
+	for _, s := range Settings(cfg) {
+		value := os.Getenv(s.Variable) //nolint:forbidigo // main reads the environment with this package
+		if s.Type == listType && value != "" && SplitList(value) == nil {
+			return fmt.Errorf("environment: %s is %q, a list without items (add an item, or unset it)", s.Variable, value)
+		}
+	}
 	return nil
 }
 

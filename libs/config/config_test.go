@@ -3,6 +3,7 @@
 package config_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,21 @@ func TestListsMayContainSpaces(t *testing.T) {
 	if !slices.Equal(cfg.Registries, []string{"a.example", "b.example"}) ||
 		!slices.Equal(cfg.Nested.Items, []string{"c", "d e"}) {
 		t.Errorf("read %q", cfg)
+	}
+}
+
+// TestListsContainItems checks that a list without items is an error unless it is empty, because an empty list of
+// allowed images permits all.
+func TestListsContainItems(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "<nil>", "a": "<nil>", ",": `FNR_POLICY_ALLOW is ","`, " , ,": `FNR_POLICY_ALLOW is " , ,"`,
+		" ": `FNR_POLICY_ALLOW is " "`,
+	} {
+		t.Setenv("FNR_POLICY_ALLOW", value)
+		var cfg struct{ Policy struct{ Allow []string } }
+		if err := config.Fill(&cfg); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("Fill with %q = %v, want %s", value, err, want)
+		}
 	}
 }
 

@@ -79,12 +79,14 @@ func defaultOf(field reflect.StructField) string {
 	return "false"
 }
 
+const listType = "list, by commas"
+
 func typeName(t reflect.Type) string {
 	switch {
 	case t.String() == "time.Duration":
 		return "duration"
 	case t.Kind() == reflect.Slice:
-		return "list, by commas"
+		return listType
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64:
