@@ -326,6 +326,8 @@ check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earl
 	@commits=$$(git rev-list HEAD -- proto); earlier=$$(mktemp -d); trap 'rm -rf $$earlier' EXIT; for c in $$commits; do \
 	  mkdir $$earlier/$$c; git archive $$c buf.yaml proto | tar -x -C $$earlier/$$c; \
 	  $(BUF) breaking --against $$earlier/$$c; done
+	@git rev-parse -q --verify HEAD~1 >/dev/null || \
+	 echo "check-proto: compared with no earlier commit: this clone has only HEAD (run git fetch --unshallow)"
 
 .PHONY: check-modules
 check-modules: ## Fail if a module does not build by itself, is not tidy, or uses other versions than the others
