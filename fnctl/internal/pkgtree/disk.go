@@ -23,6 +23,8 @@ import (
 const (
 	// maxFileBytes is the maximum size of a file, because an untrusted package must not exhaust the memory.
 	maxFileBytes = 64 << 20
+	// maxIgnoreBytes is the maximum size of a .krmignore, because each path is compared with all of its patterns.
+	maxIgnoreBytes = 1 << 20
 	// maxPackageBytes is the maximum size of all files of a package together, so that they fit into memory.
 	maxPackageBytes = 256 << 20
 )
@@ -179,15 +181,15 @@ func (k kyamlDisk) Exists(file string) bool {
 	return err == nil
 }
 
-// Open implements filesys.FileSystem.
+// Open implements filesys.FileSystem. kyaml opens only files named .krmignore.
 func (k kyamlDisk) Open(file string) (filesys.File, error) {
 	opened, err := k.disk.open(relativeOf(file))
 	if err != nil {
 		return nil, k.disk.explainOpen(relativeOf(file), err)
 	}
 	info, err := opened.Stat()
-	if err == nil && info.Size() > maxFileBytes {
-		err = fmt.Errorf("%s has more than %d MiB", k.disk.displayPath(relativeOf(file)), maxFileBytes>>20)
+	if err == nil && info.Size() > maxIgnoreBytes {
+		err = fmt.Errorf("%s has more than %d MiB", k.disk.displayPath(relativeOf(file)), maxIgnoreBytes>>20)
 	}
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())

@@ -62,12 +62,16 @@ func TestReadRejectsIrregularFiles(t *testing.T) {
 				if err := tc.make(name); err != nil {
 					t.Fatal(err)
 				}
+				want := tc.want
+				if file == ".krmignore" {
+					want = strings.Replace(want, "64 MiB", "1 MiB", 1)
+				}
 				_, err := pkgtree.Read(dir)
 				if err == nil || strings.Contains(err.Error(), "hunter2") {
 					t.Fatalf("Read = %v, want an error without the secret", err)
 				}
-				if !strings.HasPrefix(file, "in/") && !strings.Contains(err.Error(), filepath.Base(file)+" "+tc.want) {
-					t.Errorf("Read = %v, want an error that %s %s", err, file, tc.want)
+				if !strings.HasPrefix(file, "in/") && !strings.Contains(err.Error(), filepath.Base(file)+" "+want) {
+					t.Errorf("Read = %v, want an error that %s %s", err, file, want)
 				}
 			})
 		}
@@ -82,6 +86,20 @@ func TestReadBoundsPackages(t *testing.T) {
 	}
 	if _, err := pkgtree.ReadFlat(dir); err == nil || !strings.Contains(err.Error(), "more than 256 MiB together") {
 		t.Errorf("ReadFlat = %v, want an error about the size of all files", err)
+	}
+}
+
+// TestReadBoundsIgnoreFiles reads packages whose .krmignore is as large as permitted, and one byte larger.
+func TestReadBoundsIgnoreFiles(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, ".krmignore")
+	write(t, name, "#"+strings.Repeat(".", 1<<20-1))
+	if _, err := pkgtree.ReadFlat(dir); err != nil {
+		t.Error(err)
+	}
+	write(t, name, "#"+strings.Repeat(".", 1<<20))
+	if _, err := pkgtree.ReadFlat(dir); err == nil || !strings.Contains(err.Error(), ".krmignore has more than 1 MiB") {
+		t.Errorf("ReadFlat = %v, want an error about the size of .krmignore", err)
 	}
 }
 
