@@ -111,15 +111,18 @@ func (f *outputFlags) diffPrinter(env command.Environment) *ui.Printer {
 	return env.OutPrinter()
 }
 
-// saveFiles writes changed files in place or, with --output, all files to a new directory. --dry-run prevents this.
+// saveFiles writes changed files in place or, with --output, all files to a new directory. --dry-run only checks
+// whether the files of the package may be written.
 func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {
 	switch {
-	case f.dryRun:
-		return nil
+	case f.target == "" && f.dryRun:
+		return pkgtree.Check(dir, changes)
 	case f.target == "":
 		return pkgtree.Apply(ctx, dir, changes)
+	case f.dryRun:
+		return nil
 	}
 	files, err := tree.Files(resources)
 	if err != nil {

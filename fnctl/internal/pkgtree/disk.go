@@ -81,7 +81,8 @@ func (d *disk) read(name string) ([]byte, error) {
 // to Git's files, which functions must not see or change.
 func (d *disk) open(name string) (*os.File, error) {
 	if link, err := d.root.Lstat(name); err == nil && link.Mode()&fs.ModeSymlink != 0 {
-		if target, err := resolveLinks(d.root.Name(), name); err == nil && filepath.IsLocal(target) && !MayWrite(target) {
+		target, err := resolveLinks(d.root.Name(), name)
+		if err == nil && filepath.IsLocal(target) && (!MayWrite(target) || isOfGit(d.root, target)) {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("leads to " + target)}
 		}
 	}

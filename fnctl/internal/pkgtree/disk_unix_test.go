@@ -118,10 +118,14 @@ func TestReadFollowsLinksInside(t *testing.T) {
 
 // TestReadFollowsNoLinksIntoGit reads packages with links to files of Git that parse as resources.
 func TestReadFollowsNoLinksIntoGit(t *testing.T) {
-	for name, link := range map[string]string{"direct": ".git/HEAD", "behind a link to a directory": "d/HEAD"} {
+	for name, link := range map[string]string{
+		"direct": ".git/HEAD", "behind a link to a directory": "d/HEAD", "bare": ".bare/HEAD",
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, ".git", "HEAD"), "ref: refs/heads/main\n")
+			for _, name := range []string{".git/HEAD", ".bare/HEAD", ".bare/objects/info/packs"} {
+				write(t, filepath.Join(dir, name), "ref: refs/heads/main\n")
+			}
 			for target, path := range map[string]string{".git": "d", link: "kustomization.yaml"} {
 				if err := os.Symlink(target, filepath.Join(dir, path)); err != nil {
 					t.Fatal(err)

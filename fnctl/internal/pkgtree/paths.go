@@ -5,6 +5,7 @@ package pkgtree
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,23 @@ func isGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
+// isOfGit reports whether a file, whose path contains no links, is in a directory that Git uses, under any name. Git
+// recognizes a bare repository, or the directory of a worktree, by these files.
+func isOfGit(root *os.Root, file string) bool {
+	contains := func(dir, name string) bool {
+		_, err := root.Lstat(path.Join(dir, name))
+		return err == nil
+	}
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		if contains(dir, "HEAD") && (contains(dir, "objects") || contains(dir, "commondir")) {
+			return true
+		}
+		if dir == "." {
+			return false
+		}
+	}
+}
+
 // HiddenPath returns the path of a file below dir if the file, or a directory above it, has a name that begins with a
 // dot. If only the path behind symbolic links contains such a name, it returns this path. Otherwise, it returns "".
 // Shells and file managers do not show such files, and other programs may read them as configuration or run them.
@@ -55,14 +73,15 @@ func HiddenPath(dir, file string) string {
 }
 
 // resolveLinks returns the path below dir that a path leads to, with all symbolic links resolved. Elements at the end
-// that do not exist stay unchanged.
+// that do not exist stay unchanged. A link to a missing file is an error.
 func resolveLinks(dir, file string) (string, error) {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", err
 	}
-	target, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(file)))
-	if errors.Is(err, fs.ErrNotExist) && file != "." {
+	name := filepath.Join(root, filepath.FromSlash(file))
+	target, err := filepath.EvalSymlinks(name)
+	if _, missing := os.Lstat(name); errors.Is(missing, fs.ErrNotExist) && file != "." {
 		parent, err := resolveLinks(dir, path.Dir(file))
 		return path.Join(parent, path.Base(file)), err
 	}

@@ -39,6 +39,25 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 	return nil
 }
 
+// Check returns the error with which [Apply] would reject one of the changes. It writes nothing.
+func Check(dir string, changes []Change) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("write package: %w", err)
+	}
+	defer root.Close()
+	for _, c := range changes {
+		_, err := targetOf(root, c)
+		if err == nil {
+			err = checkChange(root, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func checkChange(root *os.Root, c Change) error {
 	if c.Before == nil {
 		return checkCreation(root, c)
@@ -90,7 +109,7 @@ type step struct {
 
 // prepareChange checks a change and writes the new content to a temporary file next to its target.
 func (s *staging) prepareChange(c Change) error {
-	target, err := s.targetOf(c)
+	target, err := targetOf(s.root, c)
 	if err != nil {
 		return err
 	}
@@ -113,19 +132,19 @@ func (s *staging) prepareChange(c Change) error {
 }
 
 // targetOf returns the file to create, replace or delete, in a path whose directories are not links. Links must not
-// lead out of the package or into Git's directory.
-func (s *staging) targetOf(c Change) (string, error) {
-	dir, err := resolveLinks(s.root.Name(), path.Dir(c.Path))
+// lead out of the package, and the target must not be a file of Git.
+func targetOf(root *os.Root, c Change) (string, error) {
+	dir, err := resolveLinks(root.Name(), path.Dir(c.Path))
 	target := path.Join(dir, path.Base(c.Path))
 	if err == nil && c.Kind() == "changed" {
-		target, err = resolveLinks(s.root.Name(), c.Path)
+		target, err = resolveLinks(root.Name(), c.Path)
 	}
 	switch {
 	case err != nil:
 		return "", notWritten(err)
-	case !MayWrite(target):
-		return "", fmt.Errorf("%s leads to %q, outside of the package or into its .git: nothing was written; "+
-			"remove the link", c.Path, target)
+	case !MayWrite(target) || isOfGit(root, target):
+		return "", fmt.Errorf("%s leads to %q, outside of the package or into a directory of Git: nothing was written; "+
+			"remove the link, or have the function use another path", c.Path, target)
 	}
 	return target, nil
 }

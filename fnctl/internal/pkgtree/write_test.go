@@ -199,6 +199,10 @@ func TestApplyStaysOutOfGit(t *testing.T) {
 		"dangling link":             {change("none/x.yaml", "", "x"), "none"},
 		"absolute link":             {change("absolute/x.yaml", "", "x"), ".git/x.yaml"},
 		"link out of the package":   {change("out/x.yaml", "", "x"), "../x.yaml"},
+		"bare repository":           {change(".bare/hooks/x/y.yaml", "", "x"), ".bare/hooks/x/y.yaml"},
+		"link to a bare repository": {change("b/commondir", "", "x"), ".bare/commondir"},
+		"change of its file":        {change("head.yaml", "head", "x"), ".bare/HEAD"},
+		"directory of a worktree":   {change("w/config.worktree", "", "x"), "w/config.worktree"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := gitDir(t)
@@ -211,6 +215,9 @@ func TestApplyStaysOutOfGit(t *testing.T) {
 			}
 			if diff := cmp.Diff(before, content(t, dir)); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
+			}
+			if checked := pkgtree.Check(dir, []pkgtree.Change{tc.last}); checked == nil || checked.Error() != err.Error() {
+				t.Errorf("Check = %v, want the error of Apply: %v", checked, err)
 			}
 		})
 	}
@@ -241,15 +248,19 @@ func TestApplyFollowsLinksToDirectories(t *testing.T) {
 func gitDir(t *testing.T) string {
 	t.Helper()
 	dir := exampleDir(t)
-	errs := []error{os.MkdirAll(filepath.Join(dir, ".git", "hooks"), 0o750), os.Mkdir(filepath.Join(dir, "real"), 0o750)}
+	var errs []error
+	for _, name := range []string{".git/hooks", "real", ".bare/objects", "w"} {
+		errs = append(errs, os.MkdirAll(filepath.Join(dir, name), 0o750))
+	}
 	for name, text := range map[string]string{
 		".git/config": "config", "real/changed.yaml": "changed", "real/deleted.yaml": "deleted",
+		".bare/HEAD": "head", "w/HEAD": "head", "w/commondir": "../.bare", "real/HEAD": "only a name that Git uses too",
 	} {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for name, target := range map[string]string{
 		"d": ".git", "e": "d", "d2": "real", "real/hooks": "../e/hooks", "f.yaml": "d/config", "none": ".git/none",
-		"absolute": filepath.Join(dir, ".git"), "out": "..",
+		"absolute": filepath.Join(dir, ".git"), "out": "..", "b": ".bare", "head.yaml": "b/HEAD",
 	} {
 		errs = append(errs, os.Symlink(target, filepath.Join(dir, name)))
 	}
