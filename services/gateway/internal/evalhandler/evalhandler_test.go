@@ -54,6 +54,8 @@ func (catalog) Evaluate(_ context.Context, req evaluation.Request) (evaluation.R
 	case strings.Contains(req.Given, "missing"):
 		failure := &functionrunnerv1.FunctionFailure{Reason: function.NotStarted}
 		return evaluation.Response{}, fault.New(fault.Internal, "%w", function.Received("no such file", failure))
+	case strings.Contains(req.Given, "hostile"):
+		return evaluation.Response{}, fault.New(fault.Internal, "failed: %w", &evaluation.ListError{Err: errors.New(secret)})
 	case strings.Contains(req.Given, "invented"):
 		return evaluation.Response{}, fault.New(fault.Precondition, "cannot be pulled")
 	}
@@ -214,6 +216,32 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 	_ = evaluateImage(t, h, "missing:v1")
 	if !strings.Contains(log.String(), "no such file") {
 		t.Errorf("the log says %q, want why no function was started", log.String())
+	}
+}
+
+// TestLogHasNothingOfLists evaluates an invalid list, and a valid list in a pod whose answer is invalid.
+func TestLogHasNothingOfLists(t *testing.T) {
+	tests := map[string]struct{ image, list, want string }{
+		"request": {"good:v1", "kind: ResourceList\npassword: *hunter2\n", "the resource list is not valid"},
+		"answer":  {"hostile:v1", list, "the pod's answer is not a valid resource list"},
+	}
+	for name, tc := range tests {
+		for _, wanted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, LogFunctionOutput %t", name, wanted), func(t *testing.T) {
+				var log logtest.Log
+				tel := telemetry.Discard()
+				tel.Log = slog.New(slog.NewTextHandler(&log, nil))
+				h := newHandlerWith(t, evalhandler.Config{Telemetry: tel, LogFunctionOutput: wanted, MaxLogRate: 10})
+				_, err := h.EvaluateFunction(t.Context(),
+					&evaluator.EvaluateFunctionRequest{Image: tc.image, ResourceList: []byte(tc.list)})
+				if err == nil || !strings.Contains(err.Error(), "hunter2") {
+					t.Errorf("error %v, want one for the caller with the value", err)
+				}
+				if strings.Contains(log.String(), "hunter2") != wanted || !wanted && !strings.Contains(log.String(), tc.want) {
+					t.Errorf("the log says %s", log.String())
+				}
+			})
+		}
 	}
 }
 

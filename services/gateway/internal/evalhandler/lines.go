@@ -112,9 +112,13 @@ func (s sample) imageDigest() string {
 	return s.image.Digest
 }
 
-// errorAttributes returns the log attributes of an error. A failed function's error contains its output, which may
-// be secret. Unless LogFunctionOutput is true, the log contains only reason, exit code and signal.
+// errorAttributes returns the log attributes of an error. The error for an invalid resource list contains parts of the
+// list, and a failed function's error contains its output. Both may be secret. Unless LogFunctionOutput is true, the
+// log does not contain them.
 func (l *lines) errorAttributes(err error) []slog.Attr {
+	if text, ok := describeListError(err); ok && !l.output {
+		return []slog.Attr{slog.String("error", text)}
+	}
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok || l.output || failure.Reason == function.NotStarted {
 		return []slog.Attr{slog.Any("error", err)}

@@ -62,8 +62,8 @@ func failureReason(err error) string {
 	if err == nil {
 		return ""
 	}
-	if _, ok := errors.AsType[*evaluation.InputError](err); ok && fault.Of(err) == fault.Invalid {
-		return "the resource list is not valid"
+	if text, ok := describeListError(err); ok {
+		return text
 	}
 	failure, ok := errors.AsType[*function.Failure](err)
 	switch {
@@ -73,6 +73,22 @@ func failureReason(err error) string {
 		return "internal error: the gateway's log has it"
 	default:
 		return err.Error()
+	}
+}
+
+// describeListError describes an error that contains an [*evaluation.ListError] without parts of the resource list.
+// It returns false for all other errors.
+func describeListError(err error) (text string, ok bool) {
+	if _, ok := errors.AsType[*evaluation.ListError](err); !ok {
+		return "", false
+	}
+	switch fault.Of(err) {
+	case fault.Invalid:
+		return "the resource list is not valid", true
+	case fault.Internal:
+		return "the pod's answer is not a valid resource list", true
+	default: // the caller's context has ended
+		return "", false
 	}
 }
 

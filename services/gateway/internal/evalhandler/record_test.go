@@ -57,7 +57,8 @@ func TestHistoryHasNothingOfLists(t *testing.T) {
 		"broken list": {
 			"good:v1", "kind: ResourceList\n" + secret + ": 1\n" + secret + ": 2\n", "the resource list is not valid",
 		},
-		"unknown": {"unknown:v1", list, "no enabled evaluator serves"},
+		"broken answer": {"hostile:v1", list, "the pod's answer is not a valid resource list"},
+		"unknown":       {"unknown:v1", list, "no enabled evaluator serves"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -8,19 +8,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// InputError is the error for an invalid resource list. Only the caller gets its text, which may contain parts of
-// the list. All callers can read the history, so the history shows another text.
-type InputError struct{ error }
+// ListError is the error for an invalid resource list, of a request or in the answer of a pod. Its text may contain
+// parts of the list, so that only the caller gets it. The history, which all callers can read, and the log have
+// another text.
+type ListError struct{ Err error }
 
-// Unwrap returns the wrapped error, which the caller gets.
-func (e *InputError) Unwrap() error { return e.error }
+// Error returns the text for the caller.
+func (e *ListError) Error() string { return e.Err.Error() }
 
-// CheckInput returns an [*InputError] if the resource list is not valid.
+// Unwrap returns the wrapped error.
+func (e *ListError) Unwrap() error { return e.Err }
+
+// CheckInput returns an [*ListError] if the resource list is not valid.
 func (r *Request) CheckInput(ctx context.Context) error {
 	ctx, cancel := r.Limit.Context(ctx)
 	defer cancel()
 	if err := function.CheckInput(ctx, r.Given, r.ResourceList); err != nil {
-		return &InputError{err}
+		return &ListError{err}
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func parseResults(ctx context.Context, image string, list []byte) ([]resourcelis
 	case ctx.Err() != nil:
 		return nil, interruptedError(ctx, image, time.Since(start), "reading what the function wrote")
 	default:
-		return nil, fault.New(fault.Internal, "%sthe pod's answer is not valid: %w", evaluatePrefix(image), err)
+		return nil, fault.New(fault.Internal, "%sthe pod's answer is not valid: %w", evaluatePrefix(image),
+			&evaluation.ListError{Err: err})
 	}
 }
 

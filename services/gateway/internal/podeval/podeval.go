@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
@@ -77,7 +78,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		}
 		e.metrics.retries.Add(ctx, 1)
 		e.log.WarnContext(ctx, "pod broken, retrying",
-			"image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
+			"image", req.Given, "pod", brokenPod.pod, "error", excerpt.Middle(brokenPod.cause.Error(), 500))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +55,8 @@ func (c *Client) Lease(ctx context.Context, open *lease.Open, waiting func(*leas
 		wait := backoff.Next()
 		rest -= wait
 		if rest < 0 {
-			return nil, fmt.Errorf("no pod-manager could be reached for %v: %w", reachTimeout, err)
+			// Do not wrap err, because the caller's answer would then contain its redirect to another replica.
+			return nil, fault.New(fault.Of(err), "no pod-manager could be reached for %v: %v", reachTimeout, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
 		if !retry.Sleep(ctx, wait) {

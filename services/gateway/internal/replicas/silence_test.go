@@ -210,6 +210,9 @@ func TestLeaseFailsIfNoReplicaAnswersForLong(t *testing.T) {
 		if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "no pod-manager could be reached for 15s") {
 			t.Errorf("error %v", err)
 		}
+		if lease.IsElsewhere(err) {
+			t.Error("the error tells the caller to ask another pod-manager")
+		}
 		if took := time.Since(begin); took < 10*time.Second || took > 16*time.Second {
 			t.Errorf("it took %v", took)
 		}
