@@ -69,13 +69,7 @@ func FormatResults(results []Result) string {
 
 // joinSet joins the parts that are not empty.
 func joinSet(separator string, parts ...string) string {
-	var set []string
-	for _, part := range parts {
-		if part != "" {
-			set = append(set, part)
-		}
-	}
-	return strings.Join(set, separator)
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), separator)
 }
 
 // severities contains the conventional severities, in ascending order.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
 // Severity is the severity of a result.
@@ -51,7 +52,7 @@ func (r Record) Place() string {
 	if r.File != nil && r.File.Path != "" {
 		parts = append(parts, "("+r.File.Path+")")
 	}
-	return joinNonEmpty(" ", parts...)
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
 // String returns severity, resource and message for users. It is a single line if the message is a single line.
@@ -63,18 +64,13 @@ func (r Record) String() string {
 	return fmt.Sprintf("[%s]%s %s", r.Level(), place, strings.TrimSpace(r.Message))
 }
 
-// Reference names a resource.
-type Reference struct {
-	APIVersion string `yaml:"apiVersion,omitempty"`
-	Kind       string `yaml:"kind,omitempty"`
-	Name       string `yaml:"name,omitempty"`
-	Namespace  string `yaml:"namespace,omitempty"`
-}
-
-// String returns the properties that are set, joined by slashes.
-func (r Reference) String() string {
-	return joinNonEmpty("/", r.APIVersion, r.Kind, r.Namespace, r.Name)
-}
+// Gateways and fnctl read these parts of a result in the same way.
+type (
+	// Reference names a resource.
+	Reference = resourcelist.ResourceRef
+	// File identifies a resource by its file and its index in the file.
+	File = resourcelist.File
+)
 
 // Field identifies a field in a result. Values that are not scalars are encoded as YAML.
 type Field struct {
@@ -83,25 +79,21 @@ type Field struct {
 	ProposedValue string `yaml:"proposedValue,omitempty"`
 }
 
-// File identifies a resource by its file and its index in the file.
-type File struct {
-	Path  string `yaml:"path,omitempty"`
-	Index int    `yaml:"index,omitempty"`
-}
-
 // FromFailure returns the results of a failed function, which gateways attach to the error as details.
 func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	records := make([]Record, 0, len(failure.GetResults()))
 	for _, r := range failure.GetResults() {
 		record := Record{Message: r.GetMessage(), Severity: r.GetSeverity(), Tags: r.GetTags()}
 		if ref := r.GetResourceRef(); ref != nil {
-			record.ResourceRef = &Reference{ref.GetApiVersion(), ref.GetKind(), ref.GetName(), ref.GetNamespace()}
+			record.ResourceRef = &Reference{
+				APIVersion: ref.GetApiVersion(), Kind: ref.GetKind(), Name: ref.GetName(), Namespace: ref.GetNamespace(),
+			}
 		}
 		if f := r.GetField(); f != nil {
 			record.Field = &Field{f.GetPath(), fromJSON(f.GetCurrentValue()), fromJSON(f.GetProposedValue())}
 		}
 		if f := r.GetFile(); f != nil {
-			record.File = &File{f.GetPath(), int(f.GetIndex())}
+			record.File = &File{Path: f.GetPath(), Index: int(f.GetIndex())}
 		}
 		records = append(records, record)
 	}
@@ -135,9 +127,4 @@ func clearStyle(node *yaml.Node) {
 	for _, child := range node.Content {
 		clearStyle(child)
 	}
-}
-
-// joinNonEmpty joins the non-empty parts.
-func joinNonEmpty(separator string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), separator)
 }

@@ -42,20 +42,6 @@ func (f *Field) UnmarshalYAML(node *yaml.Node) error {
 	return err
 }
 
-// UnmarshalYAML decodes a reference. Older SDKs write name and namespace to the field metadata.
-func (r *Reference) UnmarshalYAML(node *yaml.Node) error {
-	type reference Reference
-	var fields struct {
-		reference `yaml:",inline"`
-		Metadata  reference `yaml:"metadata"`
-	}
-	err := node.Decode(&fields)
-	*r = Reference(fields.reference)
-	r.Name = cmp.Or(fields.Metadata.Name, r.Name)
-	r.Namespace = cmp.Or(fields.Metadata.Namespace, r.Namespace)
-	return err
-}
-
 // nodeValue returns a node's value. It is empty if the node is missing.
 func nodeValue(node yaml.Node) string {
 	if node.IsZero() {
