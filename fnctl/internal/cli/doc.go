@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/backend"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/complete"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
@@ -98,9 +97,9 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	defer cancel()
 	resp, err := evaluator.Evaluate(ctx, req)
 	c.env.ReplaceLine("")
-	if _, ok := errors.AsType[*client.FunctionError](err); ok {
+	if failed, ok := errors.AsType[*pipeline.FunctionError](err); ok {
 		call := pipeline.Call{Function: kptfile.Function{Image: req.Image, Exec: req.Exec}}
-		c.env.Progress().Finished(call, pipeline.Outcome{Err: err})
+		c.env.Progress().Finished(call, pipeline.Outcome{Err: err, Results: failed.Results})
 		return command.WithCode(exitCode(err), errors.New(name+" failed instead of showing its help"))
 	}
 	if err != nil {

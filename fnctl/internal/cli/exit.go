@@ -15,7 +15,7 @@ import (
 )
 
 func exitCode(err error) int {
-	failed, _ := errors.AsType[*client.FunctionError](err)
+	failed, _ := errors.AsType[*pipeline.FunctionError](err)
 	code, isCoded := command.Code(err)
 	_, broken := errors.AsType[*pipeline.OutputError](err)
 	switch {
@@ -41,7 +41,7 @@ func summarizeError(err error) error {
 	if isPartly {
 		written = partly.written
 	}
-	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
+	if failed, ok := errors.AsType[*pipeline.FunctionError](err); ok {
 		return fmt.Errorf("function %q failed; %s", failed.Image, written)
 	}
 	call, isCall := errors.AsType[*client.CallError](err)

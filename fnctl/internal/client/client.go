@@ -109,7 +109,7 @@ func (g *Gateway) Close() error {
 	return nil
 }
 
-// Evaluate runs a function at the gateway. Errors are a [FunctionError] if the function failed, else a [CallError].
+// Evaluate implements [pipeline.Evaluator]. Errors other than a [pipeline.FunctionError] are a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if ctx.Value(traceKey{}) == nil {
 		ctx, _ = Traced(ctx) // users find a failed evaluation in the gateway's log by the trace id

@@ -75,7 +75,7 @@ func TestEvaluateReportsFunctions(t *testing.T) {
 	}.Serve(t)
 	for image, stderr := range map[string]string{"plain:v1": "", "detailed:v1": "why"} {
 		_, err := connectTo(t, address).Evaluate(t.Context(), pipeline.Request{Image: image})
-		got, ok := errors.AsType[*client.FunctionError](err)
+		got, ok := errors.AsType[*pipeline.FunctionError](err)
 		if !ok || got.Image != image || got.Message != "it failed" || got.Failure.GetStderr() != stderr {
 			t.Errorf("Evaluate of %s = %#v, want a FunctionError with stderr %q", image, err, stderr)
 		}

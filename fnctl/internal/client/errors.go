@@ -20,19 +20,6 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// FunctionError reports a function that ran and failed.
-type FunctionError struct {
-	Image string
-	// Message is the gateway's description of the failure.
-	Message string
-	// Failure contains the exit code and the log. It is nil if the gateway sent no details.
-	Failure *functionrunnerv1.FunctionFailure
-	// Results are the messages of the function about resources.
-	Results []result.Record
-}
-
-func (e *FunctionError) Error() string { return e.Message }
-
 // CallError reports an evaluation that failed for a reason outside of the function, such as an unreachable gateway.
 type CallError struct {
 	// Problem is the reason.
@@ -55,7 +42,7 @@ func (e *CallError) Error() string {
 
 func (e *CallError) Unwrap() error { return e.Cause }
 
-// explain converts the RPC error of an evaluation to a [FunctionError] or to a [CallError] with texts for users.
+// explain converts the RPC error of an evaluation to a [pipeline.FunctionError], or to a [CallError] for users.
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
 	// The user canceled the call. Only the context shows this, not the RPC error.
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -68,7 +55,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	failure := detailOf[*functionrunnerv1.FunctionFailure](cerr)
 	// The function ran and failed. Runners that send no failure details report this as an internal error.
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
-		return &FunctionError{
+		return &pipeline.FunctionError{
 			Image: req.Image, Message: cerr.Message(), Failure: failure, Results: result.FromFailure(failure),
 		}
 	}

@@ -247,7 +247,7 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	}
 	defer func() { err = errors.Join(err, evaluator.Close()) }()
 	resp, err := evaluator.Evaluate(ctx, pipeline.Request{Image: image, ResourceList: list})
-	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
+	if failed, ok := errors.AsType[*pipeline.FunctionError](err); ok {
 		return c.reportFailure(failed, resp.ResourceList)
 	}
 	if err != nil {
@@ -276,7 +276,7 @@ func (c *dockerRun) environment() ([]string, error) {
 
 // reportFailure writes a failed function's log to standard error and its output to standard output. From a gateway,
 // the output contains only the results. The returned error contains docker's exit code.
-func (c *dockerRun) reportFailure(failed *client.FunctionError, output []byte) error {
+func (c *dockerRun) reportFailure(failed *pipeline.FunctionError, output []byte) error {
 	var code int
 	switch failed.Failure.GetReason() {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:

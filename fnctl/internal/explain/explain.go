@@ -7,7 +7,6 @@ package explain
 import (
 	"cmp"
 	_ "embed"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -17,7 +16,6 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
@@ -81,14 +79,10 @@ func Write(out io.Writer, dir string, rendering *pipeline.Rendering, failure err
 }
 
 func newStep(number int, s pipeline.Step) step {
-	results := s.Outcome.Results
-	if failed, ok := errors.AsType[*client.FunctionError](s.Outcome.Err); ok {
-		results = failed.Results
-	}
 	shown := step{
 		Number: number, Title: excerpt.Visible(Title(s)), Failed: s.Outcome.Err != nil,
 		Seconds: fmt.Sprintf("%.2f s", s.Outcome.Elapsed.Seconds()),
-		Results: slices.Clone(results), Log: excerpt.Visible(string(s.Outcome.Log)),
+		Results: slices.Clone(s.Outcome.Results), Log: excerpt.Visible(string(s.Outcome.Log)),
 	}
 	if s.Outcome.Err != nil {
 		shown.Problem = excerpt.Visible(s.Outcome.Err.Error())

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/explain"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
@@ -30,9 +29,9 @@ func TestPageShowsFields(t *testing.T) {
 		Outcome: pipeline.Outcome{
 			Results: []result.Record{{Message: "<script>alert(1)</script>", Severity: "warning"}}, Log: []byte("\u202elog"),
 		},
-	}, {Call: call, Outcome: pipeline.Outcome{Err: &client.FunctionError{
-		Message: "it failed", Results: []result.Record{{Message: "two ports are open", Severity: "error"}},
-	}}}}
+	}, {Call: call, Outcome: pipeline.Outcome{
+		Err: errors.New("it failed"), Results: []result.Record{{Message: "two ports are open", Severity: "error"}},
+	}}}
 	var out strings.Builder
 	err := explain.Write(&out, "web", &pipeline.Rendering{Mutations: steps[:1], Validations: steps[1:]}, errors.New("no"))
 	if err != nil {

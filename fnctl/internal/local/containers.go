@@ -88,7 +88,7 @@ func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeli
 	}
 	name := "fnctl-" + strings.ToLower(rand.Text())
 	resp, err := c.execute(ctx, image, append([]string{c.Program}, c.runArguments(name, image)...), req.ResourceList)
-	failed, ok := errors.AsType[*client.FunctionError](err)
+	failed, ok := errors.AsType[*pipeline.FunctionError](err)
 	if !ok {
 		if err != nil {
 			c.removeContainer(ctx, name)

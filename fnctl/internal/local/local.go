@@ -18,7 +18,6 @@ import (
 	"github.com/google/shlex"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
@@ -39,7 +38,7 @@ type Evaluator struct {
 	MaxOutputBytes int
 }
 
-// Evaluate implements [pipeline.Evaluator]. A nonzero exit code of a program is a [client.FunctionError].
+// Evaluate implements [pipeline.Evaluator]. A nonzero exit code of a program is a [pipeline.FunctionError].
 func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if req.Exec = cmp.Or(req.Exec, e.ImageProgram); req.Exec == "" {
 		return e.Images.Evaluate(ctx, req)
@@ -115,7 +114,7 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 		details.Reason = functionrunnerv1.FunctionFailure_REASON_SIGNALED
 		details.Signal = signal
 	}
-	failed := &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
+	failed := &pipeline.FunctionError{Image: name, Message: exited.Error(), Failure: details}
 	if list, err := yaml.Parse(string(resp.ResourceList)); err == nil {
 		if field := list.Field("results"); field != nil {
 			failed.Results, _ = result.FromYAML(field.Value)

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
@@ -60,7 +59,7 @@ func TestFailures(t *testing.T) {
 
 func TestKilledProgramHasNoExitCode(t *testing.T) {
 	_, err := evaluator.Evaluate(t.Context(), pipeline.Request{Exec: "sh -c 'kill -9 $$'"})
-	failed, ok := errors.AsType[*client.FunctionError](err)
+	failed, ok := errors.AsType[*pipeline.FunctionError](err)
 	if !ok || failed.Failure.GetReason() != functionrunnerv1.FunctionFailure_REASON_SIGNALED ||
 		failed.Failure.GetSignal() != "killed" {
 		t.Errorf("got %v, want the signal", err)

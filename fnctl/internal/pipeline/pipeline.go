@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
-// Evaluator runs a function once.
+// Evaluator runs a function once. Its error is a [FunctionError] if the function ran and failed.
 type Evaluator interface {
 	Evaluate(ctx context.Context, req Request) (Response, error)
 }

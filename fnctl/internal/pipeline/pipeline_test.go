@@ -18,6 +18,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
 // evaluator runs Go functions in place of images and records their input. Unlike the current SDK,
@@ -61,6 +62,9 @@ func (o *observer) Waiting(string) {}
 func (o *observer) Finished(c pipeline.Call, outcome pipeline.Outcome) {
 	if outcome.Err != nil {
 		o.lines = append(o.lines, c.Function.Image+" failed")
+	}
+	for _, r := range outcome.Results {
+		o.lines = append(o.lines, r.String())
 	}
 }
 
@@ -188,7 +192,7 @@ pipeline:
 `
 
 func TestFirstErrorEndsIt(t *testing.T) {
-	bad := errors.New("bad")
+	bad := &pipeline.FunctionError{Message: "bad", Results: []result.Record{{Message: "no owner"}}}
 	e := &evaluator{functions: map[string]framework.ResourceListProcessorFunc{
 		"ok":  func(*framework.ResourceList) error { return nil },
 		"bad": func(*framework.ResourceList) error { return bad },
@@ -197,7 +201,7 @@ func TestFirstErrorEndsIt(t *testing.T) {
 	if _, err := render(t, failing, e, o); !errors.Is(err, bad) {
 		t.Errorf("Render = %v, want the function's error", err)
 	}
-	want := []string{"package a", "ok on 0", "bad on 1", "bad failed"}
+	want := []string{"package a", "ok on 0", "bad on 1", "bad failed", "[info] no owner"}
 	if diff := cmp.Diff(want, o.lines); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}

@@ -17,7 +17,21 @@ import (
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
+
+// FunctionError reports a function that ran and failed.
+type FunctionError struct {
+	Image string
+	// Message is the gateway's description of the failure.
+	Message string
+	// Failure contains the exit code and the log. It is nil if the gateway sent no details.
+	Failure *functionrunnerv1.FunctionFailure
+	// Results are the messages of the function about resources.
+	Results []result.Record
+}
+
+func (e *FunctionError) Error() string { return e.Message }
 
 // OutputError reports that a function succeeded but its output is unusable, such as text without a ResourceList.
 type OutputError struct {
@@ -37,6 +51,9 @@ func (r *Renderer) runCall(ctx context.Context, call Call, resources []*yaml.RNo
 	var outcome Outcome
 	output, err := r.evaluateCall(ctx, call, resources, &outcome)
 	outcome.Err = err
+	if failed, ok := errors.AsType[*FunctionError](err); ok {
+		outcome.Results = failed.Results
+	}
 	r.Observer.Finished(call, outcome)
 	return output, Step{Call: call, Outcome: outcome}, err
 }

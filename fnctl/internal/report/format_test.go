@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
@@ -72,12 +71,9 @@ func TestJUnitNamesWhatFailed(t *testing.T) {
 	const tooMany = "too \x1b[1mmany\x1b[0m\x01 replicas\nask the owner"
 	replicas := &result.Field{Path: "spec.replicas"}
 	deployment := &result.Reference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	failed := &client.FunctionError{Image: "check:v1", Failure: &functionrunnerv1.FunctionFailure{
+	failed := &pipeline.FunctionError{Image: "check:v1", Failure: &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 1,
 		Stderr: "\x1b[31mred\x1b[0m \x00 \x08 \ufffe & < ]]>",
-	}, Results: []result.Record{
-		{Message: "looked at everything", Severity: "info"},
-		{Message: tooMany, Severity: "ERROR", ResourceRef: deployment, Field: replicas},
 	}}
 	r := report.Report{Dir: ".", Tree: tree, Failure: failed, Rendering: &pipeline.Rendering{
 		Mutations: []pipeline.Step{
@@ -89,7 +85,10 @@ func TestJUnitNamesWhatFailed(t *testing.T) {
 			}}},
 			{Call: call(image)},
 		},
-		Validations: []pipeline.Step{{Call: call("check:v1"), Outcome: pipeline.Outcome{Err: failed}}},
+		Validations: []pipeline.Step{{Call: call("check:v1"), Outcome: pipeline.Outcome{Err: failed, Results: []result.Record{
+			{Message: "looked at everything", Severity: "info"},
+			{Message: tooMany, Severity: "ERROR", ResourceRef: deployment, Field: replicas},
+		}}}},
 	}}
 	var out strings.Builder
 	if err := r.Write(&out, "junit"); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
@@ -87,7 +86,7 @@ func newCondition(failure error) condition {
 // failureMessage returns the reason of a failed rendering, for the condition in the Kptfile. It omits the output of
 // a failed function, because the function's entry in the status contains the output.
 func failureMessage(failure error) string {
-	if failed, ok := errors.AsType[*client.FunctionError](failure); ok {
+	if failed, ok := errors.AsType[*pipeline.FunctionError](failure); ok {
 		return fmt.Sprintf("function %q failed", failed.Image)
 	}
 	return problem(failure)

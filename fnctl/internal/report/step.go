@@ -40,10 +40,9 @@ func newStep(taken pipeline.Step) step {
 		Name: f.Name, Image: kptfile.ImageName(f.Image, f.Tag), Exec: f.Exec, Stderr: string(outcome.Log),
 		Results: outcome.Results,
 	}
-	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
+	if failed, ok := errors.AsType[*pipeline.FunctionError](outcome.Err); ok {
 		details := failed.Failure
 		s.Stderr = details.GetStderr()
-		s.Results = failed.Results
 		s.ExitCode = cmp.Or(int(details.GetExitCode()), 1)
 		if details.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED {
 			s.ExitCode = -1

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
@@ -160,17 +159,16 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 		p.writeBlock("no resource matches its selectors", plain)
 	}
 	p.writeResults(outcome.Results)
-	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
+	if failed, ok := errors.AsType[*pipeline.FunctionError](outcome.Err); ok {
 		p.showFailure(failed) // the failure contains the log
 	} else {
 		p.showLog(string(outcome.Log))
 	}
 }
 
-// showFailure shows the results, the log and the reason of a function's failure.
-func (p *Progress) showFailure(err *client.FunctionError) {
+// showFailure shows the log and the reason of a function's failure.
+func (p *Progress) showFailure(err *pipeline.FunctionError) {
 	f := err.Failure
-	p.writeResults(err.Results)
 	if n := f.GetResultsOmitted(); n > 0 {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
@@ -107,7 +106,7 @@ func TestSignsOfLife(t *testing.T) {
 func failed(failure *functionrunnerv1.FunctionFailure) pipeline.Outcome {
 	return pipeline.Outcome{
 		Elapsed: 1234 * time.Millisecond,
-		Err:     &client.FunctionError{Message: "message", Failure: failure},
+		Err:     &pipeline.FunctionError{Message: "message", Failure: failure},
 	}
 }
 
@@ -178,9 +177,9 @@ func TestFunctionsCannotAct(t *testing.T) {
 	const tame = "red ]52;c;eA=="
 	var out bytes.Buffer
 	p := &ui.Progress{Printer: ui.NewPrinter(&out, false)}
-	failed := &client.FunctionError{Image: "fn", Message: evil, Failure: &functionrunnerv1.FunctionFailure{
+	failed := &pipeline.FunctionError{Image: "fn", Message: evil, Failure: &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: evil, Stderr: evil,
-	}, Results: []result.Record{{Severity: evil, Message: evil, Field: &result.Field{Path: evil}}}}
+	}}
 	results := []result.Record{{
 		Severity: evil, Message: evil, ResourceRef: &result.Reference{Kind: evil},
 		Field: &result.Field{Path: evil}, File: &result.File{Path: evil},
