@@ -68,7 +68,9 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 		return fmt.Errorf("%s cannot run offline: it has no option to forbid pulls (use %s)",
 			containers.Runtime, strings.Join(local.Dockers, ", "))
 	}
-	containers.Evaluator = e.Evaluator
+	containers.MaxOutputBytes = e.MaxOutputBytes
+	// Not the function's environment: its DOCKER_HOST or LD_PRELOAD would change the runtime itself.
+	containers.Environment = env.Environ
 	containers.Offline = f.Offline
 	containers.Variables = f.Environment
 	containers.Help = f.Help

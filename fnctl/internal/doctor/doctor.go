@@ -95,7 +95,14 @@ func NewCommand(env command.Environment) *cobra.Command {
 // checkLocal finds a working method to run functions on this machine, in containers or in sandboxes.
 func (d *diagnosis) checkLocal(ctx context.Context, env command.Environment) {
 	if names := backend.ContainerNames(env); len(names) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+		defer cancel()
 		containers, err := local.FindContainers(names...)
+		if err == nil {
+			containers.Environment = env.Environ
+			containers.MaxOutputBytes = backend.LocalMaxMessageBytes
+			err = containers.CheckDaemon(ctx)
+		}
 		if err != nil {
 			d.Local.Problem = err.Error()
 			return
@@ -207,14 +214,16 @@ func (d *diagnosis) printReport(env command.Environment, inJSON bool) {
 		return
 	}
 	where := "sandboxes by " + d.Local.Launcher
-	switch d.Local.Launcher {
-	case "":
+	switch {
+	case d.Local.Launcher == "":
 		where = d.Local.Problem
-	case "direct":
+	case d.Local.Tried == nil:
+		where = "containers by " + d.Local.Launcher
+	case d.Local.Launcher == "direct":
 		where = "static executables without namespaces, confined by Landlock and seccomp (launcher direct)"
 	}
 	out.Line("fnctl     %s, %s", d.Version, d.System)
-	out.Line("--local   %s %s", checkMark(d.Local.Launcher != ""), ui.Printable(where))
+	out.Line("--local   %s %s", checkMark(d.Local.Launcher != ""), ui.OneLine(where))
 	for _, trial := range d.Local.Tried {
 		if trial.Problem != "" && d.Local.Launcher != "" {
 			out.Line("            not by %s: %s", trial.Name, ui.Printable(trial.Problem))

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"debug/buildinfo"
@@ -70,6 +71,20 @@ func isOwn(program string) bool {
 	return ok && err == nil && info.Path == own.Path
 }
 
+// CheckDaemon returns an error if the container runtime cannot list containers, usually because its daemon is stopped.
+func (c *Containers) CheckDaemon(ctx context.Context) error {
+	list := "ps"
+	if c.Runtime == AppleContainer {
+		list = "ls"
+	}
+	resp, err := c.execute(ctx, c.Program, []string{c.Program, list, "-q"}, nil)
+	if err != nil {
+		reason := bytes.TrimSpace(append([]byte(err.Error()+"\n"), resp.Log...))
+		return fmt.Errorf("%s lists no containers: %s (start its daemon)", c.Program, reason)
+	}
+	return nil
+}
+
 // removeTimeout is the maximum duration of the removal of a container whose function was stopped.
 const removeTimeout = 10 * time.Second
 
@@ -130,6 +145,10 @@ func (c *Containers) runArguments(name, image string) []string {
 		args = append(args, "--security-opt=no-new-privileges", "--stop-signal=KILL", "--pull", pull)
 	}
 	for _, variable := range c.Variables {
+		if slices.Contains(c.Environment, variable) {
+			// The runtime gets the value, which may be a secret, from its environment. All users can read arguments.
+			variable, _, _ = strings.Cut(variable, "=")
+		}
 		args = append(args, "-e", variable)
 	}
 	args = append(args, image)
