@@ -3,6 +3,7 @@
 package podconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,9 @@ type Conn struct {
 	pod    Pod
 	client *grpc.ClientConn
 	frames frameBudget
-	// dialError is the error of the last attempt to connect, including the TLS handshake. We store it because gRPC
-	// does not return it. It is nil after a successful attempt.
-	dialError atomic.Pointer[error]
+	// dialError is the error of the last attempt to open a TCP connection. It is nil after a successful attempt.
+	// tlsError is the error of the last TLS handshake that failed. We store both because gRPC does not return them.
+	dialError, tlsError atomic.Pointer[error]
 
 	// pool.mu guards the following fields. A dropped connection is no longer in the pool.
 	users   int
@@ -78,6 +79,7 @@ func (c *Conn) Connect(ctx context.Context) error {
 	for {
 		state := c.client.GetState()
 		if state == connectivity.Ready {
+			c.tlsError.Store(nil)
 			return nil
 		}
 		c.client.Connect()
@@ -89,7 +91,7 @@ func (c *Conn) Connect(ctx context.Context) error {
 
 // notConnected returns the error of the last attempt to connect, for a caller whose ctx has ended.
 func (c *Conn) notConnected(ctx context.Context) error {
-	if err := c.dialError.Load(); err != nil {
+	if err := cmp.Or(c.dialError.Load(), c.tlsError.Load()); err != nil {
 		return *err
 	}
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
@@ -99,7 +101,7 @@ func (c *Conn) notConnected(ctx context.Context) error {
 // new Service until they have its rules. If the connection is refused, it returns an error, because gRPC retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.dialOnce, address)
-	if err == nil && c.pod.ID == "" { // a pod with an identity can still fail the TLS handshake
+	if err == nil {
 		c.dialError.Store(nil)
 	}
 	return conn, err

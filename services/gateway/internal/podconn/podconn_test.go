@@ -4,6 +4,8 @@ package podconn_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
@@ -178,6 +181,51 @@ func TestConnectSaysWhyNot(t *testing.T) {
 		if err == nil || timeout > time.Minute {
 			t.Fatalf("Connect = %v, want the reason", err)
 		}
+	}
+}
+
+// TestConnectForgetsErrorsOfEarlierSteps has a first attempt that fails in one step, and a second one that hangs in
+// its TLS handshake.
+func TestConnectForgetsErrorsOfEarlierSteps(t *testing.T) {
+	identity := mtlstest.NewAuthority(t, time.Hour).Identity(t, gateway)
+	for name, test := range map[string]struct {
+		dialError error
+		want      string
+	}{
+		"failed dial":      {errors.New("no such host"), "connect to pod:1: context deadline exceeded"},
+		"failed handshake": {nil, "set up TLS with pod:1: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				p := newPoolOf(t, podconn.Config{
+					Idle: time.Minute, Max: 1, MaxMessageBytes: 1 << 20,
+					Identity: identity,
+					Dial: func(context.Context, string, string) (net.Conn, error) {
+						attempts++
+						if attempts == 1 && test.dialError != nil {
+							return nil, test.dialError
+						}
+						client, server := net.Pipe()
+						t.Cleanup(func() { _ = server.Close() })
+						if attempts == 1 {
+							go func() {
+								_, _ = server.Read(make([]byte, 1<<12))
+								_ = server.Close()
+							}()
+						}
+						return client, nil
+					},
+				})
+				c := get(t, p, podconn.Pod{UID: "uid", Address: "pod:1", ID: podID, Secret: secret})
+				defer c.Release(false)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if err := c.Connect(ctx); err == nil || err.Error() != test.want || attempts != 2 {
+					t.Errorf("Connect = %v after %d attempts, want %q after 2", err, attempts, test.want)
+				}
+			})
+		})
 	}
 }
 

@@ -44,7 +44,7 @@ func (h handshakes) ClientHandshake(
 
 func (h handshakes) storeError(err error) error {
 	err = fmt.Errorf("set up TLS with %s: %w", h.conn.pod.Address, err)
-	h.conn.dialError.Store(&err)
+	h.conn.tlsError.Store(&err)
 	return err
 }
 
