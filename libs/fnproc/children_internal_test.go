@@ -6,6 +6,7 @@ package fnproc
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -56,6 +57,14 @@ func TestChildrenByScanOfThisSystem(t *testing.T) {
 	got, err := childrenByScan(os.DirFS("/proc"), os.Getpid())
 	if err != nil || !slices.Contains(got, cmd.Process.Pid) {
 		t.Errorf("childrenByScan = %v, %v, want %d among them", got, err, cmd.Process.Pid)
+	}
+}
+
+// TestKillOrphansNeedsTheProcesses has no file system at /proc, so that orphans may be left.
+func TestKillOrphansNeedsTheProcesses(t *testing.T) {
+	r := &Reaper{log: slog.New(slog.DiscardHandler), proc: os.DirFS(t.TempDir() + "/missing")}
+	if r.KillOrphans() {
+		t.Error("KillOrphans claims that no orphan is left")
 	}
 }
 

@@ -20,9 +20,11 @@ import (
 )
 
 // Delays between two scans for orphans, the processes that functions left behind. The delay after a kill is short,
-// because a killed orphan exits soon and this program then inherits its children.
+// because a killed orphan exits soon and this program then inherits its children. Only scanInterval means that the
+// scan left no orphan.
 const (
 	afterKill    = 20 * time.Millisecond
+	afterError   = 900 * time.Millisecond
 	scanInterval = time.Second
 )
 
@@ -44,6 +46,7 @@ const abandoned = time.Minute
 // Reaper, because orphans become its children in any case.
 type Reaper struct {
 	log    *slog.Logger
+	proc   fs.FS         // the file system at /proc
 	ending atomic.Bool   // true while the program shuts down
 	nudge  chan struct{} // requests a scan; of size one, because a scan finds all orphans
 
@@ -57,7 +60,9 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", os.NewSyscallError("prctl", err))
 	}
-	return &Reaper{log: log, nudge: make(chan struct{}, 1), ended: map[int]time.Time{}}, nil
+	return &Reaper{
+		log: log, proc: os.DirFS("/proc"), nudge: make(chan struct{}, 1), ended: map[int]time.Time{},
+	}, nil
 }
 
 // evaluationEnded requests a scan for orphans after the delay gatherEnds. A nil Reaper does nothing.
@@ -92,59 +97,58 @@ func (r *Reaper) Run(ctx context.Context) {
 	}
 }
 
-// KillOrphans scans for orphans until none is left. It returns false if some have not exited after a second.
+// KillOrphans scans for orphans until none is left. It returns false if some have not exited after a second, or if a
+// scan failed.
 func (r *Reaper) KillOrphans() bool {
-	for start := time.Now(); r.scanOrphans() != scanInterval; <-time.After(afterKill) {
-		if time.Since(start) > time.Second {
-			return false
-		}
+	next := r.scanOrphans()
+	for start := time.Now(); next == afterKill && time.Since(start) < time.Second; next = r.scanOrphans() {
+		<-time.After(afterKill)
 	}
-	return true
+	return next == scanInterval
 }
 
 // scanOrphans frees orphans that have exited, kills the other orphans, and returns the delay until the next scan.
 func (r *Reaper) scanOrphans() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	children, err := childrenOf(os.DirFS("/proc"), os.Getpid())
+	children, err := childrenOf(r.proc, os.Getpid())
 	if err != nil {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
-		return scanInterval
+		return afterError
 	}
 	// While the lock is held, no function is being started, so every function among the children is registered. All
 	// other children are orphans, or belong to other code of the program.
 	defer functions.holdStarts()()
-	again := scanInterval
+	next := scanInterval
 	seen := r.ended
 	r.ended = map[int]time.Time{}
 	for _, pid := range children {
-		if functions.running[pid] == 0 && r.handleOrphan(pid, seen[pid]) {
-			again = afterKill
+		if functions.running[pid] == 0 {
+			next = min(next, r.handleOrphan(pid, seen[pid]))
 		}
 	}
-	return again
+	return next
 }
 
-// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns true
-// if the next scan should follow soon, because this program may inherit the orphan's children. Since is the time
-// when an earlier scan first found the orphan exited, or zero.
-func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
+// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns the
+// delay until the next scan. Since is the time when an earlier scan first found the orphan exited, or zero.
+func (r *Reaper) handleOrphan(pid int, since time.Time) time.Duration {
 	session, err := unix.Getsid(pid)
 	if err != nil {
-		return true // reaped by its owner
+		return afterKill // reaped by its owner
 	}
 	if own, _ := unix.Getsid(0); session == own && !r.isAbandoned(pid, since) {
-		return false
+		return scanInterval
 	}
 	if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || ended == pid {
-		return true
+		return afterKill
 	}
 	if functions.running[session] > 0 || (!r.ending.Load() && functions.holdsOutput(pid)) {
-		return false
+		return scanInterval
 	}
 	// Processes that were killed with their process group, such as the rest of a sandbox, may need a moment to exit.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && isEnding(stat) {
-		return true
+		return afterKill
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	report := r.log.Warn
@@ -154,9 +158,9 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	report("killing an orphan of a function", "pid", pid, "command", strings.TrimSpace(string(command)))
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		r.log.Error("cannot kill an orphan of a function", "pid", pid, "error", err)
-		return false
+		return afterError
 	}
-	return true
+	return afterKill
 }
 
 // isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Such

@@ -100,7 +100,7 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 	defer p.slots.Release(slots)
 	if e.Command.Shared = alone; alone {
 		if !p.emptyShared() {
-			return Result{}, fault.New(fault.Unavailable, "processes left behind do not exit: delete the pod")
+			return Result{}, fault.New(fault.Unavailable, "processes of earlier evaluations may still run (delete the pod)")
 		}
 		defer p.emptyShared()
 	}
@@ -108,7 +108,7 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 }
 
 // emptyShared empties the shared directories, after it has killed the processes that could still write to them. It
-// returns false if such processes do not exit. No evaluation may run meanwhile.
+// returns false if such processes may still run. No evaluation may run meanwhile.
 func (p *Pod) emptyShared() bool {
 	none := p.reaper.KillOrphans()
 	p.confiner.EmptyShared()
