@@ -35,10 +35,8 @@ func deploy(t *testing.T) *system {
 		map[string]int{"gateway": 2, "pod-manager": managers, "image-resolver": 2},
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-		defer cancel()
-		s.RemoveNamespace(ctx, t, sys.services)
-		s.RemoveNamespace(ctx, t, sys.functions)
+		s.RemoveNamespace(t, sys.services)
+		s.RemoveNamespace(t, sys.functions)
 	})
 	here := strings.NewReplacer(services, sys.services, functions, sys.functions, "cpu: 100m", "cpu: 1m")
 	objects := suite.Rewrite(t, suite.Build(t, "testdata"), func(document string) string {

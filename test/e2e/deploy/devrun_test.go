@@ -24,8 +24,8 @@ import (
 // skaffoldVariable is the environment variable with the path of skaffold.
 const skaffoldVariable = "FNR_SKAFFOLD"
 
-// skaffoldTimeout bounds building, deploying and watching.
-const skaffoldTimeout = 5 * time.Minute
+// skaffoldTimeout limits building, deploying and watching. On a busy machine, building alone takes minutes.
+const skaffoldTimeout = 20 * time.Minute
 
 // TestSkaffold tests a developer's two loops. They run one after the other: each uses the usual
 // namespaces. As it takes longest, it has to be among the first: Go starts tests in the order of their files.

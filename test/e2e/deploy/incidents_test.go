@@ -367,7 +367,7 @@ func (p place) restore(ctx context.Context, t *testing.T, app string) {
 		t.Errorf("remove the limit of pods: %v", err)
 	}
 	sets := s.Client.AppsV1().ReplicaSets(p.system)
-	for attempt := range 30 {
+	for attempt := range int(suite.ConditionTimeout / time.Second) {
 		list, err := sets.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			t.Errorf("list ReplicaSets: %v", err)

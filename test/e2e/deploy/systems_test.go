@@ -5,12 +5,10 @@
 package deploy_test
 
 import (
-	"context"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -55,13 +53,9 @@ func (p place) clean(t *testing.T) {
 		if p == usual {
 			defer usualTaken.Unlock()
 		}
-		// The test's own context has ended.
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-		defer cancel()
 		// The programs that create function pods are deleted before the pods.
-		for _, namespace := range []string{p.system, p.functions} {
-			s.RemoveNamespace(ctx, t, namespace)
-		}
+		s.RemoveNamespace(t, p.system)
+		s.RemoveNamespace(t, p.functions)
 	})
 }
 

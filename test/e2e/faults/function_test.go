@@ -56,11 +56,15 @@ func (f *function) evaluate(ctx context.Context, takes time.Duration) error {
 	return suite.Sleep(ctx, f.gateway, f.image, takes, grpc.WaitForReady(true))
 }
 
-// Callers' deadlines. A request that cannot be served must get the reason before the first, and any
-// other request must be served before the second, whatever happens in the meantime.
+// Callers' deadlines.
 const (
+	// shortDeadline is for a request that cannot be served, and whose reason is known without a pod.
 	shortDeadline = 30 * time.Second
-	longDeadline  = 5 * time.Minute
+	// podDeadline is for a request whose reason comes from its pod. It is shorter than the time that a pod may take to
+	// become ready (5 minutes), after which each error would come. How long the node takes is the machine's matter.
+	podDeadline = 4 * time.Minute
+	// longDeadline is for any other request, which must be served, whatever happens in the meantime.
+	longDeadline = 5 * time.Minute
 )
 
 // evaluateWithin evaluates the function for a caller with a deadline.

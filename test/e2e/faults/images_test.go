@@ -17,13 +17,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// fails evaluates the function, which must fail with a code and with texts in its message.
+// fails evaluates the function, which must fail with a code and with texts in its message, without a pod.
 func (f *function) fails(t *testing.T, code codes.Code, words ...string) {
 	t.Helper()
 	f.failsWithin(t, shortDeadline, code, words...)
 }
 
-// failsWithin is the same for a caller with another deadline.
+// failsInPod evaluates the function, which must fail in the same way, with the reason from its pod.
+func (f *function) failsInPod(t *testing.T, code codes.Code, words ...string) {
+	t.Helper()
+	f.failsWithin(t, podDeadline, code, words...)
+}
+
+// failsWithin evaluates the function for a caller with a deadline. It must fail in the same way.
 func (f *function) failsWithin(t *testing.T, deadline time.Duration, code codes.Code, words ...string) {
 	t.Helper()
 	start := time.Now()
@@ -62,7 +68,7 @@ func imageWithoutRights(t *testing.T, sys *system) {
 // imageNodeCannotPull: the kubelet reports it. The node expects TLS at that address.
 func imageNodeCannotPull(t *testing.T, sys *system) {
 	f := sys.function(t, s.Registry(t, "open").Alias+"/test/sleep:v1")
-	f.fails(t, codes.FailedPrecondition, "ErrImagePull", "server gave HTTP response to HTTPS client")
+	f.failsInPod(t, codes.FailedPrecondition, "ErrImagePull", "server gave HTTP response to HTTPS client")
 	f.awaitEmpty(t)
 }
 
@@ -76,7 +82,7 @@ func imageWithoutCommand(t *testing.T, sys *system) {
 // containerNotStarted: the container runtime reports it. The image's working directory is a file.
 func containerNotStarted(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "not-started", func(config *v1.Config) { config.WorkingDir = functionProgram })
-	f.fails(t, codes.FailedPrecondition, functionProgram)
+	f.failsInPod(t, codes.FailedPrecondition, functionProgram)
 	f.awaitEmpty(t)
 }
 
@@ -86,16 +92,16 @@ func imageCrashes(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "crashes", func(config *v1.Config) {
 		config.Env = append(config.Env, "LARGE="+strings.Repeat("x", 131060))
 	})
-	f.fails(t, codes.FailedPrecondition, `container "function" ended with exit code 2`, "argument list too long")
+	f.failsInPod(t, codes.FailedPrecondition, `container "function" ended with exit code 2`, "argument list too long")
 	f.awaitEmpty(t)
 }
 
 // functionCrashes: that is the function's own failure, and its pod keeps running.
 func functionCrashes(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/crash", "crashes", nil)
-	f.fails(t, codes.Internal, "panic: ")
+	f.failsInPod(t, codes.Internal, "panic: ")
 	before := f.pod(t)
-	f.fails(t, codes.Internal, "panic: ")
+	f.failsInPod(t, codes.Internal, "panic: ")
 	if after := f.pod(t); after.UID != before.UID {
 		t.Error("the pod was replaced")
 	}
@@ -105,7 +111,7 @@ func functionCrashes(t *testing.T, sys *system) {
 // (pod-cache-config.yaml gives it little memory.)
 func functionOutOfMemory(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/memory", "out-of-memory", nil)
-	f.fails(t, codes.Internal, "out of memory", "96")
+	f.failsInPod(t, codes.Internal, "out of memory", "96")
 	f.awaitPool(suite.Context(t), t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
-	f.fails(t, codes.Internal, "out of memory", "96")
+	f.failsInPod(t, codes.Internal, "out of memory", "96")
 }

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
@@ -113,12 +112,9 @@ func (sys *system) connect(t *testing.T, to string) *grpc.ClientConn {
 
 // remove removes the system.
 func (sys *system) remove(t *testing.T) {
-	// The test's own context has ended.
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
 	// The programs that create function pods are deleted before the pods.
-	s.RemoveNamespace(ctx, t, sys.services)
-	s.RemoveNamespace(ctx, t, sys.functions)
+	s.RemoveNamespace(t, sys.services)
+	s.RemoveNamespace(t, sys.functions)
 }
 
 // running returns the pods of the system's programs.

@@ -38,6 +38,9 @@ func run(ctx context.Context, t testing.TB, input, program string, args ...strin
 	return string(out)
 }
 
+// kubectlTimeout is the timeout of `kubectl wait`. Its default is too short for Porch on a busy machine.
+const kubectlTimeout = "--timeout=5m"
+
 func kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	return run(suite.Context(t), t, "", "kubectl", args...)
@@ -85,7 +88,7 @@ spec:
 		documents.WriteString(strings.NewReplacer("NAMESPACE", users, "NAME", name).Replace(repository))
 	}
 	run(suite.Context(t), t, documents.String(), "kubectl", "apply", "-f", "-")
-	kubectl(t, "-n", users, "wait", "--for=condition=Ready", "--timeout=1m", repositories, "--all")
+	kubectl(t, "-n", users, "wait", "--for=condition=Ready", kubectlTimeout, repositories, "--all")
 }
 
 // lifecycle returns the state of a package revision.

@@ -5,12 +5,10 @@
 package porch_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -91,7 +89,7 @@ func install(t *testing.T) {
 	onTheBed(t, objects)
 	t.Cleanup(func() { remove(t, objects) })
 	s.Install(suite.Context(t), t, objects...)
-	kubectl(t, "wait", "--for=condition=Available", "--timeout=1m", "apiservice/v1alpha1.porch.kpt.dev")
+	kubectl(t, "wait", "--for=condition=Available", kubectlTimeout, "apiservice/v1alpha1.porch.kpt.dev")
 }
 
 // onTheBed changes as little of Deployments as the test bed needs: its open registry has no TLS, and
@@ -138,23 +136,21 @@ func installOurs(t *testing.T, dir string) {
 // remove removes Porch, in the order in which each step still finds what it needs: Porch forgets the
 // packages, the API server forgets Porch, and then nothing waits for Porch any more.
 func remove(t *testing.T, objects []*unstructured.Unstructured) {
-	// The test's own context has ended.
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
+	ctx := suite.CleanupContext(t)
 	run(ctx, t, "", "kubectl", "-n", users, "delete", repositories, "--all")
-	run(ctx, t, "", "kubectl", "-n", users, "wait", "--for=delete", packageRevs, "--all")
+	run(ctx, t, "", "kubectl", "-n", users, "wait", "--for=delete", kubectlTimeout, packageRevs, "--all")
 	run(ctx, t, "", "kubectl", "delete", "apiservice", "v1alpha1.porch.kpt.dev")
 	run(ctx, t, "", "kubectl", "delete", "validatingwebhookconfiguration", "packagerev-deletion-validating-webhook")
 	// RemoveNamespace gives pods more time to end than these have.
 	run(ctx, t, "", "kubectl", "-n", system, "delete", "deployment", "porch-server", "--cascade=foreground")
 	run(ctx, t, "", "kubectl", "-n", users, "delete", "deployment", "git-server", "--cascade=foreground")
-	s.RemoveNamespace(ctx, t, system)
-	s.RemoveNamespace(ctx, t, functions)
+	s.RemoveNamespace(t, system)
+	s.RemoveNamespace(t, functions)
 	// A Porch that failed has left some. Nothing else removes their finalizers.
 	for _, left := range strings.Fields(run(ctx, t, "", "kubectl", "-n", users, "get", packageRevs, "-o", "name")) {
 		run(ctx, t, "", "kubectl", "-n", users, "patch", left, "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
 	}
-	s.RemoveNamespace(ctx, t, users)
+	s.RemoveNamespace(t, users)
 	var rest []string
 	for _, o := range objects {
 		document, err := yaml.Marshal(o.Object)

@@ -64,8 +64,7 @@ func define(t *testing.T) {
 	t.Helper()
 	all := objects(t, "crds")
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the test's own has ended
-		defer cancel()
+		ctx := suite.CleanupContext(t)
 		for _, definition := range all {
 			removeDefinition(ctx, t, definition.GetName())
 		}
@@ -84,10 +83,8 @@ func (p place) install(t *testing.T, runner []*unstructured.Unstructured) (began
 	t.Helper()
 	began = time.Now()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the test's own has ended
-		defer cancel()
-		s.RemoveNamespace(ctx, t, p.system)
-		s.RemoveNamespace(ctx, t, p.functions)
+		s.RemoveNamespace(t, p.system)
+		s.RemoveNamespace(t, p.functions)
 	})
 	s.Install(suite.Context(t), t, runner...)
 	return began

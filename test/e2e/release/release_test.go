@@ -41,11 +41,10 @@ func TestMain(m *testing.M) {
 // evaluate during the upgrade and the rollback.
 func TestChartIsInstalledUpgradedAndRolledBack(t *testing.T) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the test's own has ended
-		defer cancel()
+		ctx := suite.CleanupContext(t)
 		for _, namespace := range []string{system, functions} {
 			if _, err := s.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err == nil {
-				s.RemoveNamespace(ctx, t, namespace)
+				s.RemoveNamespace(t, namespace)
 			}
 		}
 	})

@@ -22,9 +22,11 @@ import (
 
 // RemoveNamespace deletes a namespace and waits until it is gone. After a failed test, it first saves the
 // namespace's objects and logs. It deletes controllers and pods itself, because the namespace controller waits for
-// half of a pod's grace period. It limits this period, because starting containers miss SIGTERM.
-func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
+// half of a pod's grace period. It limits this period, because starting containers miss SIGTERM. Call it from a
+// cleanup function.
+func (s *Suite) RemoveNamespace(t testing.TB, name string) {
 	t.Helper()
+	ctx := CleanupContext(t)
 	if t.Failed() {
 		s.collectNamespace(ctx, t, name)
 	}

@@ -159,3 +159,11 @@ func Context(t testing.TB) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// CleanupContext returns a context for a function that t.Cleanup calls, when the test's own context has ended. It has
+// the same timeout as the result of [Context].
+func CleanupContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
