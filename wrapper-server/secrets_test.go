@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // findSecrets is a function that looks for its server's secrets, and leaves a process behind.
@@ -57,11 +57,7 @@ func TestAFunctionFindsNoSecrets(t *testing.T) {
 // evaluate evaluates an empty list by the server at a port, when that serves.
 func evaluate(t *testing.T, port string) *evaluator.EvaluateFunctionResponse {
 	t.Helper()
-	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, "127.0.0.1:"+port)
 	req := &evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte("kind: ResourceList\n")}
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(), req, grpc.WaitForReady(true))
 	if err != nil {

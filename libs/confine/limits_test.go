@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -32,7 +32,13 @@ func TestLimits(t *testing.T) {
 	dir := filepath.Dir(cmd.Path)
 	testfn.AwaitRunning(t, dir, 1)
 	proc := filepath.Join("/proc", strconv.Itoa(testfn.Running(dir)[0]))
-	awaitText(t, filepath.Join(proc, "oom_score_adj"), "1000") // it is set last
+	await.Equal(t, "the score, which is set last,", func() string {
+		score, err := os.ReadFile(filepath.Join(proc, "oom_score_adj"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(score))
+	}, "1000")
 	limits, err := os.ReadFile(filepath.Join(proc, "limits"))
 	if err != nil {
 		t.Fatal(err)
@@ -57,39 +63,19 @@ func TestMemoryFromBeforeTheLimitIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	for resident := 0; resident < used; {
-		<-time.After(time.Millisecond)
+	await.Equal(t, "all of it is in memory", func() bool {
 		statm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "statm"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		pages, _ := strconv.Atoi(strings.Fields(string(statm))[1])
-		resident = pages * os.Getpagesize()
-	}
+		return pages*os.Getpagesize() >= used
+	}, true)
 	if err := (confine.Limits{DataBytes: more}).Set(cmd.Process.Pid, 0, 0); err != nil {
 		t.Errorf("a limit above its memory: %v", err)
 	}
 	err := confine.Limits{DataBytes: used / 2}.Set(cmd.Process.Pid, 0, 0)
 	if err == nil || !strings.Contains(err.Error(), "out of memory") {
 		t.Errorf("a limit below its memory: got %v", err)
-	}
-}
-
-// awaitText returns once a file has this text.
-func awaitText(t *testing.T, path, want string) {
-	t.Helper()
-	for {
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.TrimSpace(string(got)) == want {
-			return
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-t.Context().Done():
-			t.Fatalf("%s is %s, want %s", path, got, want)
-		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
 func TestTempDirIsBounded(t *testing.T) {
@@ -36,24 +36,11 @@ func TestTempDirIsBounded(t *testing.T) {
 			if !ok || limit.Stream != "temporary files" || fault.Of(err) != fault.Exhausted {
 				t.Errorf("error %v, want that there are too many temporary files: %s", err, tc.reason)
 			}
-			awaitNone(t, cfg.TempDir+"/*/*/*") // they are removed beside evaluations
+			await.Equal(t, "files that are left beside evaluations", func() int {
+				left, _ := filepath.Glob(cfg.TempDir + "/*/*/*")
+				return len(left)
+			}, 0)
 		})
-	}
-}
-
-// awaitNone returns once nothing matches the pattern.
-func awaitNone(t *testing.T, pattern string) {
-	t.Helper()
-	for {
-		left, err := filepath.Glob(pattern)
-		if err == nil && len(left) == 0 {
-			return
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-t.Context().Done():
-			t.Fatalf("%v are left, %v", left, err)
-		}
 	}
 }
 

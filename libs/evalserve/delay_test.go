@@ -11,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -46,11 +43,7 @@ func silent(*evaluator.EvaluateFunctionRequest) *evaluator.EvaluateFunctionRespo
 // upload sends lists to address, and reports the shortest time that one takes.
 func upload(b *testing.B, address string) {
 	b.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(b, address)
 	client, shortest := evaluator.NewFunctionEvaluatorClient(conn), time.Hour
 	sent := &evaluator.EvaluateFunctionRequest{ResourceList: list(6_000_000)}
 	for b.Loop() {

@@ -4,7 +4,6 @@ package fnproc_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -42,12 +41,5 @@ func TestForgetBesideStarts(t *testing.T) {
 	awaitWaiting(t, runner, 0)
 	runner.Prepare(cmd)
 	awaitWaiting(t, runner, 2)
-	deadline := time.After(5 * time.Minute)
-	for len(testfn.Running(dir)) != 2 { // the others were killed
-		select {
-		case <-time.After(time.Millisecond):
-		case <-deadline:
-			t.Fatalf("%d processes run, want the two that wait", len(testfn.Running(dir)))
-		}
-	}
+	testfn.AwaitRunning(t, dir, 2) // the others were killed
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -52,14 +53,7 @@ func maintained(t testing.TB, cfg fnproc.Config) *fnproc.Runner {
 // enough: one runs for a moment before the Runner has it.
 func awaitWaiting(t testing.TB, runner *fnproc.Runner, n int) {
 	t.Helper()
-	deadline := time.After(5 * time.Minute)
-	for runner.Spares() != n {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-deadline:
-			t.Fatalf("%d processes wait for their evaluations, not %d", runner.Spares(), n)
-		}
-	}
+	await.Equal(t, "processes that wait for their evaluations", runner.Spares, n)
 }
 
 func TestPreforkUsesEachProcessOnce(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -147,19 +147,14 @@ func TestReaperLeavesStatuses(t *testing.T) {
 // not reaped, count.
 func awaitChildren(t *testing.T, n int) {
 	t.Helper()
-	var children []byte
-	for start := time.Now(); time.Since(start) < 5*time.Minute; runtime.Gosched() {
-		children = nil
+	await.Equal(t, "children of this process", func() (children int) {
 		lists, _ := filepath.Glob("/proc/self/task/*/children")
 		for _, list := range lists {
 			some, _ := os.ReadFile(list) // a thread may have ended
-			children = append(children, some...)
+			children += len(bytes.Fields(some))
 		}
-		if len(bytes.Fields(children)) == n {
-			return
-		}
-	}
-	t.Fatalf("the children of this process are %s, want %d", children, n)
+		return children
+	}, n)
 }
 
 // TestACutOutputIsNoSuccess has a child of a function hold its output until the deadline, in the function's session

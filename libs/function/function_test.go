@@ -27,6 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -273,9 +274,7 @@ func TestPreforkIsTold(t *testing.T) {
 		if _, err := service.Evaluate(t.Context(), evaluation("fn", echo)); err != nil {
 			t.Fatal(err)
 		}
-		for start := time.Now(); service.Spares() == 0 && time.Since(start) < 5*time.Minute; {
-			<-time.After(time.Millisecond)
-		}
+		await.Equal(t, "spare processes", service.Spares, 1)
 	}
 	for i, want := range []string{"miss", "hit"} {
 		attrs := attribute.NewSet(spans.Ended()[i].Attributes()...)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
 // startSharing returns a pod with a shared directory, and the command of a script that finds a directory in $DIR.
@@ -33,16 +34,6 @@ func startSharing(t *testing.T, script string) (*function.Pod, fnproc.Command, s
 		cfg.Env = append(cfg.Env, "DIR="+dir, "SHARED="+cfg.Shared[0])
 	})
 	return pod, fnproc.Command{Path: path}, dir
-}
-
-// await waits until a condition holds.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within two minutes", what)
-		}
-	}
 }
 
 // TestInterruptedSecondRunShowsNothing has callers who leave while their evaluation waits to run again with access to
@@ -69,10 +60,10 @@ esac`)
 			}
 			slow := make(chan error)
 			go func() { _, err := evaluate(t.Context(), "# slow"); slow <- err }()
-			await(t, "the slow evaluation runs", func() bool {
+			await.Equal(t, "the slow evaluation runs", func() bool {
 				_, err := os.Stat(filepath.Join(dir, "started"))
 				return err == nil
-			})
+			}, true)
 
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
@@ -82,7 +73,7 @@ esac`)
 			}
 			left := make(chan outcome)
 			go func() { result, err := evaluate(ctx, "# other"); left <- outcome{result, err} }()
-			await(t, "the second run waits until it is alone", pod.Full)
+			await.Equal(t, "the second run waits until it is alone", pod.Full, true)
 			leave()
 			got := <-left
 			failure, _ := errors.AsType[*function.Failure](got.err)

@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 )
@@ -169,9 +170,7 @@ func TestCallerCancelsWhileWaiting(t *testing.T) {
 			}
 			leave()
 		}
-		for left.Load() < came.Load() {
-			<-time.After(time.Millisecond)
-		}
+		await.Equal(t, "callers that left", left.Load, came.Load())
 		if fake.Active() != 0 {
 			t.Error("a lease is held without a holder")
 		}

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -19,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // rawStream opens a stream of the official gRPC client, to end it in other ways than the Client
@@ -27,11 +27,7 @@ func rawStream(t *testing.T, ctx context.Context, address string) (*grpc.ClientC
 	podmanagerv1.PodManagerService_LeaseClient,
 ) {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := servetest.Dial(t, address)
 	s, err := podmanagerv1.NewPodManagerServiceClient(conn).Lease(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -131,11 +127,7 @@ func TestStopping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := servetest.Dial(t, address)
 	watch, err := podmanagerv1.NewPodManagerServiceClient(conn).WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{})
 	if err != nil {
 		t.Fatal(err)

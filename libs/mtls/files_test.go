@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 )
@@ -39,7 +40,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dirs[server], "notify"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return len(identity.Details()) == 1 })
+	await.Equal(t, "details", func() int { return len(identity.Details()) }, 1)
 	if d := identity.Details()[0]; !strings.Contains(d, dirs[server]) || strings.Contains(d, "broken") {
 		t.Errorf("the detail reads %q, want the directory in it and no content", d)
 	}
@@ -52,21 +53,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 		t.Errorf("health check: %v, %v, want the detail", resp, err)
 	}
 	authority.Write(t, dirs[server], server, time.Hour)
-	await(t, func() bool { return len(identity.Details()) == 0 })
-}
-
-// await returns when a condition holds.
-func await(t *testing.T, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatal("it does not hold before the test ends")
-		}
-	}
+	await.Equal(t, "details", func() int { return len(identity.Details()) }, 0)
 }
 
 // TestWhatIsNotAnIdentity opens directories that a program cannot start with.

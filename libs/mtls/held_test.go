@@ -11,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
@@ -51,9 +52,7 @@ func TestHeldCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for len(identity.Details()) == 0 {
-		<-time.After(10 * time.Millisecond)
-	}
+	await.Equal(t, "it has details", func() bool { return len(identity.Details()) > 0 }, true)
 	if d := identity.Details(); !strings.Contains(d[0], "in memory expires") {
 		t.Errorf("details %q, want the expiry", d)
 	}

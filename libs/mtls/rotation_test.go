@@ -17,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 )
 
@@ -36,7 +37,7 @@ func TestRotationLosesNothing(t *testing.T) {
 			authorities = append(authorities, other.PEM...)
 		}
 		for _, i := range identities { // all trust an authority before it issues, however busy the machine is
-			await(t, func() bool { return i.Authorities() == string(authorities) })
+			await.Equal(t, "the authorities", i.Authorities, string(authorities))
 		}
 	}
 	write(authority)

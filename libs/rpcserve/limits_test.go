@@ -10,10 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
@@ -30,6 +28,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
 const (
@@ -249,13 +248,5 @@ func TestReflectionStreamsAreFew(t *testing.T) {
 		t.Errorf("one stream more: %v, want ResourceExhausted", err)
 	}
 	leave()
-	for end := time.Now().Add(time.Minute); ; runtime.Gosched() { // the server hears of it a moment later
-		err := openReflection(t.Context(), conn)
-		if err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("after the others ended: %v", err)
-		}
-	}
+	await.Equal(t, "a stream after the others ended", func() error { return openReflection(t.Context(), conn) }, nil)
 }

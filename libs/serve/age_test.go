@@ -15,12 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // countingListener counts the connections that it accepts.
@@ -69,11 +67,7 @@ func TestConnectionsAreReplacedWithoutFailures(t *testing.T) {
 	const callers, connections = 8, 6
 	_, handler := evaluatorconnect.NewFunctionEvaluatorHandler(slowEcho{})
 	listener := startAging(t, 30*time.Millisecond, handler)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, listener.Addr().String())
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	list := []byte(strings.Repeat("x", 300<<10)) // more than the client keeps to repeat it
 	var calls sync.WaitGroup
@@ -102,11 +96,7 @@ func TestConnectionsAreReplacedWhileDraining(t *testing.T) {
 		Tasks: []serve.Task{func(context.Context) error { <-over; return errors.New("over") }},
 	})
 	t.Cleanup(func() { close(over); <-p.ended })
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, listener.Addr().String())
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	call := func() {
 		list := []byte(strings.Repeat("x", 300<<10))

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,6 +62,11 @@ func (p *program) status(t *testing.T) grpchealth.Status {
 		t.Fatal(err)
 	}
 	return resp.Status
+}
+
+func (p *program) awaitServing(t *testing.T) {
+	t.Helper()
+	await.Equal(t, "the status", func() grpchealth.Status { return p.status(t) }, grpchealth.StatusServing)
 }
 
 func listen(t *testing.T) net.Listener {
@@ -108,9 +113,7 @@ func TestRequestInFlightFinishes(t *testing.T) {
 				answer <- get(c, "http://"+listener.Addr().String())
 			}()
 			<-arrived
-			for p.status(t) != grpchealth.StatusServing { // a request may arrive before the program says so
-				runtime.Gosched()
-			}
+			p.awaitServing(t) // a request may arrive before the program says so
 			p.stop()
 			<-p.stopping
 			if got := p.status(t); got != grpchealth.StatusNotServing {
@@ -221,9 +224,7 @@ func TestReadyOnceEveryPartIs(t *testing.T) {
 		t.Errorf("status before the component is ready is %v", got)
 	}
 	close(ready)
-	for p.status(t) != grpchealth.StatusServing {
-		runtime.Gosched()
-	}
+	p.awaitServing(t)
 	select {
 	case <-p.health.Stopping().Done():
 		t.Error("stopping while it serves")
@@ -250,9 +251,7 @@ func TestPartThatIsNotAbleIsNotReady(t *testing.T) {
 		}
 		return resp.Status
 	}
-	for check("") != grpchealth.StatusServing {
-		runtime.Gosched()
-	}
+	p.awaitServing(t)
 	if got := check("example.Service"); got != grpchealth.StatusNotServing {
 		t.Errorf("the service is %v while its component is not able", got)
 	}

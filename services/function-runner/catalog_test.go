@@ -14,9 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -81,11 +78,7 @@ func TestCatalogFunction(t *testing.T) {
 
 func callGRPC(t *testing.T, address string, list []byte) []byte {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, address)
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
 		&evaluator.EvaluateFunctionRequest{Image: "set-namespace:v0.4.5", ResourceList: list})
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -86,11 +86,7 @@ func start(t *testing.T, program, collector string) *running {
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := servetest.Dial(t, "127.0.0.1:"+port)
 	r.callers = evaluator.NewFunctionEvaluatorClient(conn)
 	r.evaluate(t)
 	r.took = nil

@@ -19,7 +19,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -27,6 +26,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
 
@@ -77,12 +77,8 @@ func flood(b *testing.B, path string, requests, size int, echo bool) (peak, payl
 	})
 	pid, address := startProgram(b, path, "FNR_DISABLE_RUNTIMES=exec", "FNR_MEMORY_BUDGET_BYTES=4000000000",
 		"FNR_POD_MANAGER=http://"+leaseserver.Start(b, manager))
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn := servetest.Dial(b, address,
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limit), grpc.WaitForReady(true)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
 	health := grpc_health_v1.NewHealthClient(conn)
 	if _, err := health.Check(b.Context(), new(grpc_health_v1.HealthCheckRequest)); err != nil {
 		b.Fatal(err)

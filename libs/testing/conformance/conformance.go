@@ -13,9 +13,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -109,13 +109,8 @@ func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, stri
 // dialServer returns a connection for clients of the official gRPC library.
 func dialServer(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	return servetest.Dial(t, address,
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
-	if err != nil {
-		t.Fatalf("connect to %s: %v", address, err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 func evaluateList(t *testing.T, f Function, list string) (*evaluator.EvaluateFunctionResponse, error) {

@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"connectrpc.com/grpchealth"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
 // Start runs the service that build creates until the test ends. It returns the host:port of the service's first
@@ -35,7 +38,13 @@ func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) 
 	Go(t, func(ctx context.Context) error {
 		return serve.Run(ctx, serve.Config{ShutdownTimeout: 10 * time.Second}, frame.Telemetry.Log, frame.Health, component)
 	})
-	awaitReady(t, frame.Health)
+	await.Equal(t, "the service is ready", func() grpchealth.Status {
+		resp, err := frame.Health.Checker().Check(t.Context(), &grpchealth.CheckRequest{})
+		if err != nil {
+			t.Fatalf("wait until the service is ready: %v", err)
+		}
+		return resp.Status
+	}, grpchealth.StatusServing)
 	return listener.Addr().String()
 }
 
@@ -56,18 +65,14 @@ func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// awaitReady waits until health checks succeed.
-func awaitReady(t testing.TB, health *serve.Health) {
+// Dial returns a connection without TLS for clients of the official gRPC library.
+func Dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
-		resp, err := health.Checker().Check(t.Context(), &grpchealth.CheckRequest{})
-		if err != nil {
-			t.Fatalf("wait until the service is ready: %v", err)
-		}
-		if resp.Status == grpchealth.StatusServing {
-			return
-		}
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(address, options...)
+	if err != nil {
+		t.Fatalf("connect to %s: %v", address, err)
 	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }

@@ -11,7 +11,6 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -137,13 +136,9 @@ func TestPorchsControllersUseTheGateway(t *testing.T) {
 		}
 		return &lease.Granted{Address: pod, Pod: "pod"}, nil
 	}))
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn := servetest.Dial(t, address,
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(conformance.MaxMessageBytes), grpc.MaxCallSendMsgSize(conformance.MaxMessageBytes)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
 	porch := evaluator.NewFunctionEvaluatorClient(conn)
 	var later []byte
 	for _, number := range []protowire.Number{4, 15, 16, 1000} {

@@ -12,13 +12,14 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
@@ -30,12 +31,8 @@ type caller struct {
 
 func newCaller(t testing.TB, address string) caller {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn := servetest.Dial(t, address,
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(conformance.MaxMessageBytes)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
 	return caller{evaluator.NewFunctionEvaluatorClient(conn), []byte(conformance.List)}
 }
 
@@ -55,13 +52,7 @@ func (c caller) evaluateWithin(ctx context.Context, image, tag string) error {
 // await calls until the code is want, since a changed file takes a moment.
 func (c caller) await(t *testing.T, image string, want codes.Code) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
-		if status.Code(c.evaluate(t, image, "")) == want {
-			return
-		}
-	}
+	await.Equal(t, image, func() codes.Code { return status.Code(c.evaluate(t, image, "")) }, want)
 }
 
 func TestConfigurationIsFollowed(t *testing.T) {

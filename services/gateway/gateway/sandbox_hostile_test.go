@@ -12,19 +12,16 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
@@ -66,11 +63,7 @@ func startHostile(
 // evaluateAt returns the output of a function, or its error.
 func evaluateAt(t *testing.T, address, image string) string {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, address)
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(conformance.List)})
 	if err != nil {
@@ -278,17 +271,18 @@ func killFunction(t *testing.T, root string) {
 // pid.
 func awaitFunction(t *testing.T, mount string) (pid int) {
 	t.Helper()
-	for start := time.Now(); time.Since(start) < time.Minute; runtime.Gosched() {
+	await.Equal(t, "the function runs", func() bool {
 		processes, _ := filepath.Glob("/proc/[0-9]*")
 		for _, process := range processes {
 			line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
 			mounts, _ := os.ReadFile(filepath.Join(process, "mountinfo"))
-			pid, err := strconv.Atoi(filepath.Base(process))
+			var err error
+			pid, err = strconv.Atoi(filepath.Base(process))
 			if err == nil && strings.Contains(string(mounts), mount) && strings.HasPrefix(string(line), "/fn/testfn\x00") {
-				return pid
+				return true
 			}
 		}
-	}
-	t.Fatal("the function does not run")
-	return 0
+		return false
+	}, true)
+	return pid
 }

@@ -10,10 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -50,25 +49,17 @@ func newImages(t *testing.T) images {
 // the path as an argument, and its functions have it as their root.
 func expectNoSandbox(t *testing.T, dir string) {
 	t.Helper()
-	for start := time.Now(); ; {
-		var running []string
+	await.Equal(t, "sandboxes", func() (running string) {
 		processes, _ := filepath.Glob("/proc/[0-9]*")
 		for _, process := range processes {
 			line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
 			mounts, _ := os.ReadFile(filepath.Join(process, "mountinfo"))
 			if strings.Contains(string(line), dir) || strings.Contains(string(mounts), filepath.Base(dir)+"/") {
-				running = append(running, process+" "+string(line))
+				running += process + " " + string(line) + "\n"
 			}
 		}
-		if len(running) == 0 {
-			return
-		}
-		if time.Since(start) > 5*time.Minute {
-			t.Errorf("sandboxes are left: %v", running)
-			return
-		}
-		runtime.Gosched()
-	}
+		return running
+	}, "")
 }
 
 // share lets all users enter a directory.

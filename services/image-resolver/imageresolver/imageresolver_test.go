@@ -16,9 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -27,6 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testregistry"
 )
@@ -203,12 +202,7 @@ func TestServedOverRPC(t *testing.T) {
 		len(got.GetCommand()) != 2 {
 		t.Errorf("Connect: %v, %v", got, err)
 	}
-	conn, err := grpc.NewClient(strings.TrimPrefix(server.URL, "http://"),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, strings.TrimPrefix(server.URL, "http://"))
 	for image, want := range map[string]codes.Code{
 		s.registry.Host + "/fn:v1": codes.OK,
 		s.registry.Host + "/fn:v2": codes.FailedPrecondition,

@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -69,11 +68,7 @@ func TestWrapperInPorchsTemplate(t *testing.T) {
 	ctx, namespace := suite.Context(t), s.Namespace(t)
 	s.Create(ctx, t, namespace, &pod)
 	ready := s.Await(ctx, t, namespace, pod.Name, suite.Ready)
-	conn, err := grpc.NewClient(ready.Status.PodIP+":9446", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, ready.Status.PodIP+":9446")
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{
 		Image: image,
 		ResourceList: []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n" +

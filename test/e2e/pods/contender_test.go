@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -117,16 +116,7 @@ func remove(b testing.TB, namespace, name string) {
 		metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil {
 		b.Fatal(err)
 	}
-	for {
-		list, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return pod.Name == name }) {
-			return
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	s.AwaitGone(ctx, b, namespace, name)
 }
 
 // phases returns the mean times of the phases of cold starts, by the gateway's metrics.

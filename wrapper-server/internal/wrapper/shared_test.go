@@ -12,10 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // startScript serves a shell script that may use a directory, $SHARED, while it runs alone.
@@ -29,11 +27,7 @@ func startScript(t *testing.T, script string) (evaluate func(list string) (strin
 	cfg := load(t, []string{"PATH=/usr/bin:/bin", "SHARED=" + shared}, "--", path)
 	cfg.Shared = []string{shared}
 	address := serveWith(t, cfg)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := servetest.Dial(t, address)
 	return func(list string) (string, error) {
 		resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
 			&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(list)})

@@ -10,9 +10,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
@@ -81,11 +79,7 @@ func testConformance(t *testing.T, prefork string) {
 // evaluate calls a wrapper server once.
 func evaluate(ctx context.Context, t *testing.T, address string) (*evaluator.EvaluateFunctionResponse, error) {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := servetest.Dial(t, address)
 	return evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
 		&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(conformance.List)})
 }

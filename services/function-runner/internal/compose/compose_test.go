@@ -20,9 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -189,11 +187,7 @@ func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.F
 		components, err := compose.Components(t.Context(), s, frame)
 		return join(components), err
 	})
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := servetest.Dial(t, address)
 	return evaluator.NewFunctionEvaluatorClient(conn), scrape
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/issuer"
 )
@@ -45,9 +46,7 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 		identities[name] = newHeld(t).identity
 	}
 	for name := range ids {
-		for w.follow(t, name, identities[name]) == "" {
-			<-time.After(time.Millisecond)
-		}
+		await.Equal(t, name+" has a certificate", func() bool { return w.follow(t, name, identities[name]) != "" }, true)
 	}
 	url := "https://" + serveOK(t, identities["pod-manager-tls"])
 	ctx, stop := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 )
@@ -78,7 +79,5 @@ func TestNoLeaseOfABrokenStreamIsLeftWaiting(t *testing.T) {
 	if err == nil {
 		t.Fatal("a lease of a pod that never came")
 	}
-	for waitingIn(t, m) > 0 { // until the server has noticed
-		<-time.After(time.Millisecond)
-	}
+	await.Equal(t, "leases that wait", func() int { return waitingIn(t, m) }, 0) // the server notices a moment later
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
 )
 
@@ -168,35 +169,24 @@ func TestBrokenFileIsOutOfStep(t *testing.T) {
 // awaitInStep waits until the metric has a value.
 func (w *world) awaitInStep(t *testing.T, want int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		if got, ok := w.inStep(ctx, t); ok && got == want {
-			return
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			t.Fatalf("fn.pull_secret.in_step is not %d", want)
-		}
-	}
+	await.Equal(t, "fn.pull_secret.in_step", func() int64 { return w.inStep(t) }, want)
 }
 
-// inStep returns the metric, and whether it was recorded.
-func (w *world) inStep(ctx context.Context, t *testing.T) (value int64, ok bool) {
+// inStep returns the metric, or -1 if it was not recorded.
+func (w *world) inStep(t *testing.T) int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	if err := w.meters.Collect(ctx, &all); err != nil {
+	if err := w.meters.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
 			if gauge, is := m.Data.(metricdata.Gauge[int64]); is && m.Name == "fn.pull_secret.in_step" {
-				return gauge.DataPoints[0].Value, true
+				return gauge.DataPoints[0].Value
 			}
 		}
 	}
-	return 0, false
+	return -1
 }
 
 func TestSecretIsRestored(t *testing.T) {

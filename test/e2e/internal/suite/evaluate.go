@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // List is an input for the function set-namespace. The function sets the namespace "shop".
@@ -36,13 +36,8 @@ functionConfig:
 // Connect returns a connection with the same options as in Porch: no TLS, and messages up to 6 MiB.
 func Connect(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	return servetest.Dial(t, address,
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(6<<20), grpc.MaxCallSendMsgSize(6<<20)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 // SetNamespace evaluates an image of the function set-namespace with [List], and checks the result.
