@@ -167,8 +167,7 @@ func TestAdoption(t *testing.T) {
 		{
 			name: "taken over", reason: "another pod of the same name ends what is known of the first",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				after 1s
 				see f-1 running uid=other created=1s => probe f-1
 				end 1 reset

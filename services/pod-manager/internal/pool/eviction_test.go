@@ -21,12 +21,8 @@ func TestQuota(t *testing.T) {
 		{
 			name: "an idle pod goes", reason: "the one unused for longest is evicted for a waiting lease",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				request 2 g => create g-1
-				up g-1 => grant 2 g-1 cold
-				end 2
+				idle 1 f-1
+				idle 2 g-1
 				request 3 h => create h-1
 				createfailed h-1 full exceeded quota => delete f-1 capacity
 				gone f-1 => create h-1
@@ -35,9 +31,7 @@ func TestQuota(t *testing.T) {
 		{
 			name: "one for each", reason: "as many go as the line needs, and one that becomes idle goes a second later",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				request 2 g => create g-1
 				createfailed g-1 full exceeded quota => delete f-1 capacity
 				request 3 h
@@ -52,8 +46,7 @@ func TestQuota(t *testing.T) {
 		{
 			name: "all are in use", reason: "callers wait for as long as a pod may take, and are told why", config: soon,
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				request 2 g => create g-1
 				createfailed g-1 full exceeded quota
 				wait 10s => create g-1
@@ -67,8 +60,7 @@ func TestQuota(t *testing.T) {
 			name:   "who has none comes first",
 			reason: "a further pod for a pool that has one waits until each has one", config: two,
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				request 2 f => grant 2 f-1; create f-2
 				createfailed f-2 full exceeded quota
 				request 3 f
@@ -82,8 +74,7 @@ func TestQuota(t *testing.T) {
 				see g-1 running => probe g-1
 				healthy g-1
 				after 94s
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				after 1s
 				end 1
 				request 2 h => create h-1
@@ -114,9 +105,7 @@ func TestQuota(t *testing.T) {
 		{
 			name: "one that never goes", reason: "a pod on a node that is gone does not keep another one from making way",
 			dialogue: `
-				request 1 g => create g-1
-				up g-1 => grant 1 g-1 cold
-				end 1
+				idle 1 g-1
 				see f-1 running deleting
 				request 2 h => create h-1
 				createfailed h-1 full exceeded quota
@@ -132,8 +121,7 @@ func TestQuota(t *testing.T) {
 		{
 			name: "callers leave the line", reason: "no pod is evicted for leases that no longer wait",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				request 2 g => create g-1
 				createfailed g-1 full exceeded quota
 				end 2

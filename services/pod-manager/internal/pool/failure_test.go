@@ -72,8 +72,7 @@ func TestFailure(t *testing.T) {
 		{
 			name: "hung", reason: "the first caller that leaves without an answer has the pod checked before others get it",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				abandon 1 => probe f-1 for 3s
 				request 2 f
 				unhealthy f-1 => create f-2; delete f-1 failed
@@ -83,8 +82,7 @@ func TestFailure(t *testing.T) {
 		{
 			name: "left alone", reason: "a caller that leaves early says nothing about a pod that answers",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				request 2 f => grant 2 f-1
 				abandon 1 => probe f-1 for 3s
 				abandon 2
@@ -119,9 +117,7 @@ func TestFailure(t *testing.T) {
 				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 failed
 				gone f-1
 				wait 1s
-				request 2 f => create f-1'
-				up f-1' => grant 2 f-1' cold
-				end 2
+				idle 2 f-1'
 				see f-1' fatal => delete f-1' failed
 				gone f-1'
 				request 3 f => reject 3 precondition retry in 1s: the kubelet says fatal
@@ -156,8 +152,7 @@ func TestFailure(t *testing.T) {
 		{
 			name: "out of memory twice", reason: "a third pod would be lost too, with all that others run on it",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				end 1 broken => probe f-1 for 3s
 				request 2 f f-1
 				see f-1 starved => create f-2; delete f-1 failed
@@ -476,8 +471,7 @@ func TestStandstill(t *testing.T) {
 		{
 			name: "containers stop", reason: "a pod takes no lease while its containers do not run, and is asked again after",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				see f-1 starting
 				request 2 f
 				see f-1 running => probe f-1
@@ -521,9 +515,7 @@ func TestStandstill(t *testing.T) {
 			name: "never again", reason: "a pod whose containers do not come back is given up",
 			config: func(p *player) { p.limits.ReadyTimeout = 20 * time.Second },
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 30s
 				see f-1 starting
 				wait 20s => delete f-1 failed
@@ -538,8 +530,7 @@ func TestBroken(t *testing.T) {
 		{
 			name: "checked", reason: "a pod that a caller found broken serves no lease until it answers",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				end 1 connection refused => probe f-1 for 3s
 				request 2 f f-1
 				healthy f-1 => grant 2 f-1
@@ -563,8 +554,7 @@ func TestBroken(t *testing.T) {
 			name:   "three strikes",
 			reason: "a pod that says it is healthy and is found broken three times in a row is not believed",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				end 1 no answer => probe f-1 for 3s
 				healthy f-1
 				request 2 f => grant 2 f-1
@@ -578,8 +568,7 @@ func TestBroken(t *testing.T) {
 		{
 			name: "not in a row", reason: "an evaluation that went well clears a pod",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				end 1 no answer => probe f-1 for 3s
 				healthy f-1
 				request 2 f => grant 2 f-1
@@ -609,8 +598,7 @@ func TestBroken(t *testing.T) {
 		{
 			name: "no answer to the check", reason: "an answer that gets lost does not keep a pod out of service for ever",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				end 1 reset => probe f-1 for 3s
 				request 2 f
 				wait 6s => create f-2; delete f-1 failed
@@ -620,8 +608,7 @@ func TestBroken(t *testing.T) {
 			name:   "no answer to the check of a ready pod",
 			reason: "this replica may be cut off: the pod is deleted if it stays silent after another one has answered",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				see f-1 running ready
 				end 1 reset => probe f-1 for 3s
 				request 2 f
@@ -636,8 +623,7 @@ func TestBroken(t *testing.T) {
 			reason: "this replica was cut off, and one pod is the first to answer",
 			config: func(p *player) { p.limits.MaxPods = 2 },
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				see f-1 running ready
 				end 1 reset => probe f-1 for 3s
 				request 2 f

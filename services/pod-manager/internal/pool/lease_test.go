@@ -38,8 +38,7 @@ func TestChoice(t *testing.T) {
 			name:   "scale up under load",
 			reason: "callers who are served count too: the third one on a pod starts another", config: wide,
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				request 2 f => grant 2 f-1
 				request 3 f => grant 3 f-1; create f-2
 			`,
@@ -107,8 +106,7 @@ func TestChoice(t *testing.T) {
 		{
 			name: "avoid the only one", reason: "better a pod that failed before than none, if it is well",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				end 1 broken => probe f-1 for 3s
 				request 2 f f-1
 				healthy f-1 => grant 2 f-1
@@ -119,8 +117,7 @@ func TestChoice(t *testing.T) {
 			reason: "a caller who comes again is often faster than its report: " +
 				"the pod that it lost does not cost it another try",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				request 2 f f-1 => probe f-1 for 3s
 				end 1 broken
 				unhealthy f-1 => create f-2; delete f-1 failed
@@ -130,8 +127,7 @@ func TestChoice(t *testing.T) {
 		{
 			name: "broken again and again, and reported late", reason: "each report counts once",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				request 2 f f-1 => probe f-1 for 3s
 				end 1 broken
 				healthy f-1 => grant 2 f-1
@@ -196,8 +192,7 @@ func TestChoice(t *testing.T) {
 			name:   "late news",
 			reason: "events about a pod that is gone, or about another one of its name, say nothing about this one",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				see f-1 running uid=old created=-1h
 				request 2 f => grant 2 f-1
 			`,

@@ -32,9 +32,7 @@ func TestLifetime(t *testing.T) {
 			name:   "extended",
 			reason: "the end is written down once in a tenth of the time to live, however often the pod is used",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				after 59s
 				request 2 f => grant 2 f-1
 				end 2
@@ -51,8 +49,7 @@ func TestLifetime(t *testing.T) {
 			name:   "one long evaluation",
 			reason: "other replicas see only what is written down, so it goes on being written down",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				wait 3m => extend f-1 to 11m0s; extend f-1 to 12m0s; extend f-1 to 13m0s
 			`,
 		},
@@ -61,8 +58,7 @@ func TestLifetime(t *testing.T) {
 			reason: "the pod would lapse between two scans",
 			config: func(p *player) { p.limits.TTL = 50 * time.Second },
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				wait 12s => extend f-1 to 55s; extend f-1 to 1m0s
 				set template=v2 => create f-2
 				request 2 f => grant 2 f-1
@@ -87,8 +83,7 @@ func TestLifetime(t *testing.T) {
 			config: func(p *player) { p.limits.TTL = time.Second },
 			dialogue: `
 				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				wait 2s => extend f-1 to 6s; extend f-1 to 7s
 				end 1
 				see f-1 running reclaim=7s
@@ -122,9 +117,7 @@ func TestLifetime(t *testing.T) {
 		{
 			name: "used elsewhere", reason: "another replica extends an expired pod before it is deleted, so it serves on",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 11m => delete f-1 ttl
 				see f-1 running reclaim=21m
 				deletefailed f-1 => probe f-1
@@ -135,9 +128,7 @@ func TestLifetime(t *testing.T) {
 		{
 			name: "used elsewhere, as seen later", reason: "the deletion was refused before the extension was seen",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 11m => delete f-1 ttl
 				deletefailed f-1
 				see f-1 running reclaim=21m => probe f-1
@@ -148,9 +139,7 @@ func TestLifetime(t *testing.T) {
 		{
 			name: "deletion fails", reason: "it is tried again, with the version that is known then",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 11m => delete f-1 ttl
 				deletefailed f-1
 				see f-1 running
@@ -166,9 +155,7 @@ func TestLifetime(t *testing.T) {
 		{
 			name: "deletions refused", reason: "by a webhook, for instance: the time between two attempts doubles",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 11m => delete f-1 ttl
 				deletefailed f-1
 				wait 1s => delete f-1 ttl
@@ -183,9 +170,7 @@ func TestLifetime(t *testing.T) {
 		{
 			name: "used again after a refused deletion", reason: "a new pod would start cold, or be refused too",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 11m => delete f-1 ttl
 				deletefailed f-1
 				request 2 f => probe f-1
@@ -198,9 +183,7 @@ func TestLifetime(t *testing.T) {
 			name: "used again after a refused creation", reason: "the expired pod comes before the next attempt",
 			config: func(p *player) { p.config.InProcess = true },
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 11m => delete f-1 ttl
 				request 2 f => create f-2
 				createfailed f-2 held the Kubernetes API is away
@@ -212,8 +195,7 @@ func TestLifetime(t *testing.T) {
 			name:   "deleted by others",
 			reason: "a pod that Kubernetes ends takes no lease, and is replaced under a new name",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				see f-1 running deleting
 				request 2 f => create f-2
 				end 1
@@ -226,9 +208,7 @@ func TestLifetime(t *testing.T) {
 		{
 			name: "deleted by others, and stays", reason: "after two minutes it is asked for again; the node may be gone",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				see f-1 running deleting
 				wait 119s
 				wait 1s => delete f-1
@@ -239,9 +219,7 @@ func TestLifetime(t *testing.T) {
 			config: func(p *player) { p.limits.TTL = 2 * time.Minute },
 			dialogue: `
 				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				wait 1m
 				see f-1 starting
 				see f-1 running => probe f-1
@@ -353,13 +331,9 @@ func TestLifetime(t *testing.T) {
 			name:   "names",
 			reason: "a successor never has the name of a pod whose end may not be over; ten minutes later the names begin anew",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				gone f-1
-				request 2 f => create f-1'
-				up f-1' => grant 2 f-1' cold
-				end 2
+				idle 2 f-1'
 				gone f-1'
 				wait 9m
 				minimum f 1 => create f-1''
@@ -379,9 +353,7 @@ func TestTemplate(t *testing.T) {
 		{
 			name: "replaced once another serves", reason: "callers get the old pod until one of the new template is ready",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				set template=v2
 				request 2 f => grant 2 f-1; create f-2
 				up f-2
@@ -393,9 +365,7 @@ func TestTemplate(t *testing.T) {
 			name: "no new one can be made", reason: "the old pod serves for as long as a wrong template lasts",
 			dialogue: `
 				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				set template=v2
 				request 2 f => grant 2 f-1; create f-2
 				createfailed f-2 fatal no such runtime class
@@ -439,8 +409,7 @@ func TestTemplate(t *testing.T) {
 			name: "no room for another", reason: "at a quota, an idle pod of another function makes way",
 			dialogue: `
 				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				see g-1 running => probe g-1
 				healthy g-1
 				after 2m
@@ -454,8 +423,7 @@ func TestTemplate(t *testing.T) {
 		{
 			name: "drained while in use", reason: "leases that it holds go on, and the pod is deleted after",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
+				cold 1 f-1
 				set template=v2 => create f-2
 				request 2 f => grant 2 f-1
 				up f-2
@@ -467,9 +435,7 @@ func TestTemplate(t *testing.T) {
 			name: "idle", reason: "no pod is made for a function that is not used, and an unused pod expires",
 			dialogue: `
 				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				set template=v2
 				wait 9m
 				wait 1m => delete f-1 ttl
@@ -478,9 +444,7 @@ func TestTemplate(t *testing.T) {
 		{
 			name: "changed and changed back", reason: "only the present template counts",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				set template=v2
 				set template=v1
 				request 2 f => grant 2 f-1
@@ -496,9 +460,7 @@ func TestSettings(t *testing.T) {
 		{
 			name: "replaced once another serves", reason: "callers get the old pod until one with the new settings is ready",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				set settings=s2
 				request 2 f => grant 2 f-1; create f-2
 				up f-2
@@ -508,9 +470,7 @@ func TestSettings(t *testing.T) {
 		{
 			name: "limits", reason: "what does not shape pods leaves them alone",
 			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				set pods=2 concurrency=4
 				request 2 f => grant 2 f-1
 			`,
@@ -602,9 +562,7 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			reason: "the other replica lets ours finish what it has: both are there for a while",
 			dialogue: `
 				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
+				idle 1 f-1
 				after 2m
 				see f-2 running template=v2 => probe f-2
 				healthy f-2

@@ -20,7 +20,11 @@ import (
 //	EVENT                  what happens, see [player.event]
 //	EVENT => ACTION; …     and what the machine answers, see [player.action]
 //
-// A line that ends in => or a semicolon goes on in the next one.
+// A line that ends in => or a semicolon goes on in the next one. Two lines are short for those with which most
+// dialogues begin, see [shorthands]:
+//
+//	cold LEASE POD         a lease is requested, for which the pod is created
+//	idle LEASE POD         the same, and the lease ends
 //
 // Reports are left out unless the test is about them. Pods are called f-1 for the
 // first one of function f in slot 1, and f-1' for its successor, whose name was
@@ -50,6 +54,18 @@ type player struct {
 // continued are the places where a line of a dialogue goes on in the next one.
 var continued = regexp.MustCompile(`(=>|;)\n\s*`)
 
+// shorthands are the lines that are short for others.
+var shorthands = []struct {
+	line *regexp.Regexp
+	long string
+}{
+	{regexp.MustCompile(`(?m)^\s*idle (\d+) (\S+)$`), "cold $1 $2\nend $1"},
+	{
+		regexp.MustCompile(`(?m)^\s*cold (\d+) ((\w+)-\S+)$`),
+		"request $1 $3 => create $2\nup $2 => grant $1 $2 cold",
+	},
+}
+
 func play(t *testing.T, tests []behaviour) {
 	t.Helper()
 	for _, test := range tests {
@@ -57,7 +73,11 @@ func play(t *testing.T, tests []behaviour) {
 			t.Parallel()
 			p := newPlayer(test)
 			var want, got []string
-			for line := range strings.Lines(continued.ReplaceAllString(test.dialogue, "$1 ")) {
+			dialogue := continued.ReplaceAllString(test.dialogue, "$1 ")
+			for _, short := range shorthands {
+				dialogue = short.line.ReplaceAllString(dialogue, short.long)
+			}
+			for line := range strings.Lines(dialogue) {
 				event, actions, answered := strings.Cut(strings.TrimSpace(line), "=>")
 				event = strings.TrimSpace(event)
 				if event == "" {
