@@ -5,7 +5,6 @@
 package main
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -29,11 +29,7 @@ var hostileEnv = []string{
 // TestAnImageDoesNotConfigureItsServer has hostile functions attempt what none may do in a server that starts as
 // it does in a pod, with their image's environment.
 func TestAnImageDoesNotConfigureItsServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
+	l := servetest.Listen(t)
 	functions, others := t.TempDir(), t.TempDir()
 	testfn.Install(t, functions, "testfn")
 	for name, tc := range map[string]struct{ try, want string }{

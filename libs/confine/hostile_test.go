@@ -21,6 +21,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -103,10 +104,7 @@ func newTargets(t testing.TB) targets {
 		t.Fatal(err)
 	}
 	var lc net.ListenConfig
-	tcp, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := servetest.Listen(t)
 	udp, err := lc.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -60,10 +60,7 @@ func upload(b *testing.B, address string) {
 // delayed returns the address of a proxy that takes delay for each direction.
 func delayed(b *testing.B, target string, delay time.Duration) string {
 	b.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	listener := servetest.Listen(b)
 	var running sync.WaitGroup
 	b.Cleanup(func() {
 		_ = listener.Close()

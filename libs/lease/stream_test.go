@@ -4,7 +4,6 @@ package lease_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -152,12 +151,7 @@ func TestStopping(t *testing.T) {
 // TestManagerThatCannotBeReached uses addresses without a server, servers that stop, and servers of
 // another protocol.
 func TestManagerThatCannotBeReached(t *testing.T) {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := servetest.Listen(t)
 	go func() {
 		for {
 			conn, err := listener.Accept()

@@ -13,6 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // TestBrokenConnectionsAreUnavailable has servers that break each connection at some time. The caller has not left:
@@ -20,10 +21,7 @@ import (
 func TestBrokenConnectionsAreUnavailable(t *testing.T) {
 	for name, read := range map[string]int64{"at once": 0, "during the request": 100, "after the preface": 24} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			listener := servetest.Listen(t)
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)

@@ -29,6 +29,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/await"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 const (
@@ -72,11 +73,7 @@ func serveHTTP2(t *testing.T) (address string, client *http.Client) {
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
 	t.Cleanup(server.Close)
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	return server.URL, &http.Client{Transport: transport}
+	return server.URL, servetest.HTTP2Client(t)
 }
 
 // envelope returns a message as gRPC sends it.

@@ -38,7 +38,7 @@ func (l *countingListener) Accept() (net.Conn, error) {
 // startAging serves with connections that become that old.
 func startAging(t *testing.T, age time.Duration, handler http.Handler) *countingListener {
 	t.Helper()
-	listener := &countingListener{Listener: listen(t)}
+	listener := &countingListener{Listener: servetest.Listen(t)}
 	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: handler, MaxConnectionAge: age}},
 	})
@@ -88,7 +88,7 @@ func TestConnectionsAreReplacedWithoutFailures(t *testing.T) {
 // server is told to stop. What they send then is answered, and asks them to leave.
 func TestConnectionsAreReplacedWhileDraining(t *testing.T) {
 	_, handler := evaluatorconnect.NewFunctionEvaluatorHandler(slowEcho{})
-	listener := &countingListener{Listener: listen(t)}
+	listener := &countingListener{Listener: servetest.Listen(t)}
 	over := make(chan struct{})
 	p := start(t, serve.Config{DrainDelay: time.Hour, ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: handler, MaxConnectionAge: time.Hour}},

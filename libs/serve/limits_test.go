@@ -18,6 +18,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // Frames of HTTP/2 (RFC 9113, section 6), as raw clients send and read them.
@@ -263,7 +264,7 @@ func TestHeadersAreBounded(t *testing.T) {
 	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		for size, want := range map[int]int{8 << 10: http.StatusNotFound, 40 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 			t.Run(fmt.Sprintf("%s, %d bytes", name, size), func(t *testing.T) {
-				listener := listen(t)
+				listener := servetest.Listen(t)
 				p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 					Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: http.NotFoundHandler()}},
 				})

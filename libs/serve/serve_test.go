@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/await"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,15 +69,6 @@ func (p *program) awaitServing(t *testing.T) {
 	await.Equal(t, "the status", func() grpchealth.Status { return p.status(t) }, grpchealth.StatusServing)
 }
 
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // client speaks HTTP/1.1 or HTTP/2 without TLS, one connection a request.
 func client(h2 bool) (*http.Client, *http.Transport) {
 	protocols := new(http.Protocols)
@@ -90,7 +81,7 @@ func client(h2 bool) (*http.Client, *http.Transport) {
 func TestRequestInFlightFinishes(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("h2=%v", h2), func(t *testing.T) {
-			listener, arrived, proceed := listen(t), make(chan struct{}), make(chan struct{})
+			listener, arrived, proceed := servetest.Listen(t), make(chan struct{}), make(chan struct{})
 			taskEnded := make(chan struct{})
 			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				close(arrived)
@@ -144,7 +135,7 @@ func get(c *http.Client, url string) string {
 }
 
 func TestPortTaken(t *testing.T) {
-	taken, free := listen(t), listen(t)
+	taken, free := servetest.Listen(t), servetest.Listen(t)
 	defer func() { _ = taken.Close() }()
 	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{
@@ -165,7 +156,7 @@ func TestPortTaken(t *testing.T) {
 func TestFailingTaskStopsTheProgram(t *testing.T) {
 	cause := errors.New("lost")
 	p := start(t, serve.Config{DrainDelay: time.Hour, ShutdownTimeout: time.Minute}, serve.Component{
-		Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}},
+		Endpoints: []serve.Endpoint{{Name: "test", Listener: servetest.Listen(t), Handler: http.NotFoundHandler()}},
 		Tasks: []serve.Task{
 			func(context.Context) error { return nil },
 			func(context.Context) error { return cause },
@@ -181,7 +172,7 @@ func TestFailingTaskStopsTheProgram(t *testing.T) {
 }
 
 func TestRequestThatDoesNotEndIsCut(t *testing.T) {
-	listener, arrived := listen(t), make(chan struct{})
+	listener, arrived := servetest.Listen(t), make(chan struct{})
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-r.Context().Done()
@@ -217,7 +208,9 @@ func TestHealthOfUnknownService(t *testing.T) {
 func TestReadyOnceEveryPartIs(t *testing.T) {
 	ready := make(chan struct{})
 	p := start(t, serve.Config{ShutdownTimeout: time.Minute},
-		serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}}},
+		serve.Component{Endpoints: []serve.Endpoint{
+			{Name: "test", Listener: servetest.Listen(t), Handler: http.NotFoundHandler()},
+		}},
 		serve.Component{Ready: ready},
 	)
 	if got := p.status(t); got != grpchealth.StatusNotServing {
@@ -241,7 +234,7 @@ func TestReadyOnceEveryPartIs(t *testing.T) {
 func TestPartThatIsNotAbleIsNotReady(t *testing.T) {
 	var able atomic.Bool
 	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
-		Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}},
+		Endpoints: []serve.Endpoint{{Name: "test", Listener: servetest.Listen(t), Handler: http.NotFoundHandler()}},
 		Able:      able.Load,
 	})
 	check := func(service string) grpchealth.Status {

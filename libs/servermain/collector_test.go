@@ -11,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // exportTimeout is the time in milliseconds after which OpenTelemetry gives up an export, and longestFlush less than
@@ -23,11 +24,7 @@ const (
 // hang returns the address of a server that accepts connections and never answers.
 func hang(t *testing.T) string {
 	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := servetest.Listen(t)
 	var open sync.WaitGroup
 	var conns []net.Conn
 	open.Go(func() {

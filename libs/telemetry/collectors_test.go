@@ -3,12 +3,9 @@
 package telemetry_test
 
 import (
-	"bytes"
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // A behavior is what a collector does with what it is sent: it answers with an error, or with success if it is nil.
@@ -44,10 +43,7 @@ func collector(t *testing.T, protocol string, does behavior) (address string, re
 	hanging := make(chan struct{})
 	release = sync.OnceFunc(func() { close(hanging) })
 	if protocol == "grpc" {
-		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := servetest.Listen(t)
 		server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 			return does(stream.Context(), hanging)
 		}))
@@ -80,7 +76,7 @@ func TestNothingWaitsForACollector(t *testing.T) {
 					address, release = collector(t, protocol, does)
 				}
 				setCollector(t, protocol, address)
-				var lines lockedBuffer
+				var lines logtest.Log
 				tel, err := telemetry.New(t.Context(), "test", cfg, &lines)
 				if err != nil {
 					t.Fatal(err)
@@ -91,7 +87,7 @@ func TestNothingWaitsForACollector(t *testing.T) {
 				defer cancel()
 				_ = tel.Shutdown(lastly) // the error is the collector's
 				release()
-				if n := strings.Count(lines.String(), "\n"); n > 1 {
+				if n := lines.Count("\n"); n > 1 {
 					t.Errorf("%d lines, want one at most:\n%.2000s", n, lines.String())
 				}
 			})
@@ -125,22 +121,4 @@ func evaluations(t *testing.T, tel *telemetry.Telemetry) {
 		counter.Add(ctx, 1)
 		span.End()
 	}
-}
-
-// lockedBuffer is a log that several goroutines write to.
-type lockedBuffer struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lines.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lines.String()
 }

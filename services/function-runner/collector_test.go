@@ -5,7 +5,6 @@ package main_test
 import (
 	"bytes"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -160,10 +159,6 @@ func refuses(t *testing.T) string {
 // silent starts a collector whose connections open, and nothing else happens.
 func silent(t *testing.T) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := servetest.Listen(t)
 	return "http://" + listener.Addr().String()
 }

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -99,10 +98,7 @@ func flood(b *testing.B, path string, requests, size int, echo bool) (peak, payl
 // startProgram starts the gateway with variables, and returns its process and its address.
 func startProgram(b *testing.B, path string, env ...string) (pid int, address string) {
 	b.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	listener := servetest.Listen(b)
 	address = listener.Addr().String()
 	_ = listener.Close()
 	cmd := exec.CommandContext(b.Context(), path)

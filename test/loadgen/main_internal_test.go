@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // echo returns its input.
@@ -27,15 +27,13 @@ func (echo) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunctionR
 
 // TestTargetsOfEachKind measures a gateway, a program and a shell that return the same.
 func TestTargetsOfEachKind(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := servetest.Listen(t)
 	server := grpc.NewServer()
 	evaluator.RegisterFunctionEvaluatorServer(server, echo{})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	plan := Plan{Duration: 60 * time.Millisecond, Turn: 10 * time.Millisecond, Loads: []Load{{Callers: 2}}}
+	var err error
 	if plan.Inputs, err = makeInputs("1,3"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ package forward_test
 import (
 	"context"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/forward"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,10 +37,7 @@ func kubectl(t *testing.T, script string) (args string) {
 // echo is a server that sends back what it gets.
 func echo(t *testing.T) (address string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := servetest.Listen(t)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -7,6 +7,7 @@ package servetest
 import (
 	"context"
 	"net"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -30,10 +31,7 @@ func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) 
 	if err != nil {
 		t.Fatalf("make the service: %v", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("open a port: %v", err)
-	}
+	listener := Listen(t)
 	component.Endpoints[0].Listener = listener
 	Go(t, func(ctx context.Context) error {
 		return serve.Run(ctx, serve.Config{ShutdownTimeout: 10 * time.Second}, frame.Telemetry.Log, frame.Health, component)
@@ -63,6 +61,26 @@ func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	})
 	t.Cleanup(stop)
 	return stop
+}
+
+// Listen opens a free port of the loopback interface until the test ends.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("open a port: %v", err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+// HTTP2Client returns a client that speaks HTTP/2 without TLS.
+func HTTP2Client(t testing.TB) *http.Client {
+	t.Helper()
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
 
 // Dial returns a connection without TLS for clients of the official gRPC library.

@@ -4,7 +4,6 @@ package gateway_test
 
 import (
 	"crypto/tls"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -38,10 +37,7 @@ func startGatewayPorts(t *testing.T, change func(*gateway.Config)) gatewayPorts 
 		TLSAddress: "127.0.0.1:0", Callers: []string{"spiffe://td/callers/*"},
 	}
 	change(&cfg)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := servetest.Listen(t)
 	d.secure = listener.Addr().String()
 	d.plain = servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		frame.Identity = d.authority.Identity(t, "spiffe://td/gateway")

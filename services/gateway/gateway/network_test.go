@@ -4,7 +4,6 @@ package gateway_test
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,11 +21,7 @@ import (
 // TestFunctionNetwork has one program connect to a port of this machine: as the function of an image
 // that a pattern names, and as that of one that no pattern names.
 func TestFunctionNetwork(t *testing.T) {
-	target, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = target.Close() }()
+	target := servetest.Listen(t)
 	dir, behaviour := t.TempDir(), "try=socket:tcp,"+target.Addr().String()
 	conformance.Install(t, dir, behaviour)
 	file := filepath.Join(t.TempDir(), "config.yaml")

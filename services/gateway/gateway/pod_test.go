@@ -4,7 +4,6 @@ package gateway_test
 
 import (
 	"context"
-	"net/http"
 	"testing"
 	"time"
 
@@ -87,12 +86,8 @@ func TestConformanceInPods(t *testing.T) {
 func TestPoolsAreShownByTheGateway(t *testing.T) {
 	manager := leasetest.NewManager(nil)
 	manager.SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn:v1"}})
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
 	address := "http://" + startPods(t, manager)
-	client := lease.NewClient(&http.Client{Transport: transport}, address)
+	client := lease.NewClient(servetest.HTTP2Client(t), address)
 	list, err := client.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
 	if err != nil || len(list.GetPools()) != 1 {
 		t.Errorf("listed %v, %v", list, err)
@@ -103,7 +98,7 @@ func TestPoolsAreShownByTheGateway(t *testing.T) {
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	rpc := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport}, address, connect.WithGRPC())
+	rpc := podmanagerv1connect.NewPodManagerServiceClient(servetest.HTTP2Client(t), address, connect.WithGRPC())
 	stream, err := rpc.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -205,11 +204,7 @@ func excerptOf(s string) string { return fmt.Sprintf("%.600s", s) }
 
 // TestSandboxNetwork lists an image as one that may use the network.
 func TestSandboxNetwork(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
+	listener := servetest.Listen(t)
 	eachLauncher(t, func(t *testing.T, launcher string) {
 		if launcher == "runsc" {
 			t.Log("not tested: Debian's runsc of 2022 starts no function with a network here")

@@ -5,7 +5,6 @@
 package bed_test
 
 import (
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/test/bed"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
@@ -56,14 +56,9 @@ func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageRes
 	s.Create(ctx, t, namespace, pod)
 	ready := s.Await(ctx, t, namespace, pod.Name, suite.Ready)
 
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	return imageresolverv1connect.NewImageResolverServiceClient(&http.Client{
-		Transport: transport,
-		Timeout:   30 * time.Second,
-	},
+	client := servetest.HTTP2Client(t)
+	client.Timeout = 30 * time.Second
+	return imageresolverv1connect.NewImageResolverServiceClient(client,
 		"http://"+ready.Status.PodIP+":9449", connect.WithGRPC())
 }
 

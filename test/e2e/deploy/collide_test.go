@@ -7,7 +7,6 @@ package deploy_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"path"
 	"slices"
 	"strconv"
@@ -25,6 +24,7 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -146,11 +146,7 @@ func evaluate(ctx context.Context, t *testing.T, replica *corev1.Pod, _ []corev1
 // lease requests a lease from a pod-manager and finishes it. The request says that no other replica
 // was reached: one that does not own the function would name the owner, and create no pod.
 func lease(ctx context.Context, t *testing.T, replica *corev1.Pod, all []corev1.Pod) error {
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	client := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport},
+	client := podmanagerv1connect.NewPodManagerServiceClient(servetest.HTTP2Client(t),
 		"http://"+replica.Status.PodIP+":9448", connect.WithGRPC())
 	stream, err := client.Lease(ctx)
 	if err != nil {

@@ -3,7 +3,6 @@
 package applet_test
 
 import (
-	"net"
 	"net/http"
 	"testing"
 
@@ -39,14 +38,14 @@ func TestProbe(t *testing.T) {
 	ready := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler(t, frame)}}}, nil
 	})
-	notReady := listen(t)
+	notReady := servetest.Listen(t)
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	server := &http.Server{Handler: handler(t, frame), Protocols: &protocols}
 	go func() { _ = server.Serve(notReady) }()
 	t.Cleanup(func() { _ = server.Close() })
-	closed := listen(t)
+	closed := servetest.Listen(t)
 	_ = closed.Close()
 
 	const service = evaluatorconnect.FunctionEvaluatorName
@@ -71,13 +70,4 @@ func TestProbe(t *testing.T) {
 			}
 		})
 	}
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }

@@ -5,7 +5,6 @@ package podconn_test
 import (
 	"encoding/binary"
 	"io"
-	"net"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
@@ -64,10 +64,7 @@ type answer struct {
 // serveFrames serves one connection, whose requests get the same answer.
 func serveFrames(t *testing.T, as answer) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := servetest.Listen(t)
 	served := make(chan struct{})
 	t.Cleanup(func() { _ = listener.Close(); <-served })
 	go func() {

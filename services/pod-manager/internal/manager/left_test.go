@@ -4,7 +4,6 @@ package manager_test
 
 import (
 	"context"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 )
 
@@ -64,11 +64,7 @@ func TestNoLeaseIsLeftWaiting(t *testing.T) {
 // TestNoLeaseOfABrokenStreamIsLeftWaiting breaks the stream of a caller whose lease waits.
 func TestNoLeaseOfABrokenStreamIsLeftWaiting(t *testing.T) {
 	m := start(t, &cluster{silent: true}, resolver{})
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	client := lease.NewClient(&http.Client{Transport: transport}, "http://"+leaseserver.Start(t, m))
+	client := lease.NewClient(servetest.HTTP2Client(t), "http://"+leaseserver.Start(t, m))
 	ctx, breakOff := context.WithCancel(t.Context())
 	_, err := client.Lease(ctx, open("fn:v1"), func(*lease.Waiting) {
 		if waitingIn(t, m) != 1 {

@@ -4,13 +4,13 @@ package probe
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -30,10 +30,7 @@ func (h *hanging) Check(ctx context.Context, _ *healthv1.HealthCheckRequest) (*h
 
 // TestAQuestionHasABound has a server not answer, and answer when it is asked again.
 func TestAQuestionHasABound(t *testing.T) {
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := servetest.Listen(t)
 	s := grpc.NewServer()
 	healthv1.RegisterHealthServer(s, new(hanging))
 	ended := make(chan struct{})

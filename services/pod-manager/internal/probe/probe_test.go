@@ -15,6 +15,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
 )
@@ -128,11 +129,7 @@ func TestServesLater(t *testing.T) {
 }
 
 func TestProbeTimeout(t *testing.T) {
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = silent.Close() }) // it has nothing to lose
+	silent := servetest.Listen(t)
 	tests := map[string]struct {
 		reason  string
 		address string

@@ -4,7 +4,6 @@ package probe
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -31,10 +31,7 @@ func secured(t *testing.T, id pool.Identity, authority *mtlstest.Authority) (add
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := servetest.Listen(t)
 	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(identity.Server())))
 	healthv1.RegisterHealthServer(s, health.NewServer())
 	ended := make(chan struct{})
