@@ -62,6 +62,9 @@ func (l *Local) ResolveImage(
 		return nil, err
 	}
 	repository, tag := splitReference(resolved.GetReference())
+	if req.GetTagConstraint() == "" && strings.Contains(req.GetImage(), "@") {
+		tag = "" // registries ignore the tag of a name with a digest
+	}
 	l.noteName(ctx, imagestore.Name{
 		Repository: repository, Tag: tag, Digest: resolved.GetDigest(), IndexDigest: resolved.GetIndexDigest(),
 		Command: resolved.GetCommand(), Entrypoint: resolved.GetEntrypoint(), Env: resolved.GetEnv(),
@@ -164,12 +167,10 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 	if i < 0 {
 		return nil, l.missingImage(name.String())
 	}
-	found, reference := names[i], name.Repository
-	if name.Tag != "" {
-		reference += ":" + name.Tag
-	}
+	found := names[i]
+	name.Digest = "" // references contain no digest
 	return &imageresolverv1.ResolveImageResponse{
-		Reference: reference, Digest: found.Digest, IndexDigest: found.IndexDigest,
+		Reference: name.String(), Digest: found.Digest, IndexDigest: found.IndexDigest,
 		Command: found.Command, Entrypoint: found.Entrypoint, Env: found.Env, WorkingDir: found.WorkingDir,
 		User: found.User,
 	}, nil

@@ -83,3 +83,37 @@ func TestOffline(t *testing.T) {
 		t.Errorf("%d calls of the registry, want none offline", n)
 	}
 }
+
+// TestTagAndDigest pulls an image by the name of a tag with the digest of another image, and uses both offline.
+func TestTagAndDigest(t *testing.T) {
+	registry := testregistry.Start(t, nil)
+	old := registry.Push(t, "fn:old", v1.Config{Entrypoint: []string{"/old"}})
+	registry.Push(t, "fn:v1", v1.Config{Entrypoint: []string{"/current"}})
+	cfg := newConfig(t)
+	cfg.InsecureRegistries = []string{registry.Host}
+	r, _ := start(t, cfg)
+	digest, err := old.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := registry.Host + "/fn:v1"
+	pinned := tag + "@" + digest.String()
+	for order, constraints := range map[string][]string{ // a constraint replaces the digest
+		"tag last": {"", "v1"}, "digest last": {"v1", ""},
+	} {
+		dir := t.TempDir()
+		online := openLocal(t, dir, "", r)
+		for _, constraint := range constraints {
+			if got, err := online.Pull(t.Context(), pinned, constraint, nil); got != tag || err != nil {
+				t.Fatalf("%s: pulled %q, %v, want %q", order, got, err, tag)
+			}
+		}
+		local := openLocal(t, dir, "", nil)
+		for image, command := range map[string]string{tag: "/current", pinned: "/old"} {
+			got, err := local.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: image})
+			if err != nil || got.GetReference() != tag || !slices.Equal(got.GetCommand(), []string{command}) {
+				t.Errorf("%s: %s is %v, %v, want %s", order, image, got, err, command)
+			}
+		}
+	}
+}

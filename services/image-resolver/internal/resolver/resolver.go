@@ -154,12 +154,10 @@ func SelectImage(
 }
 
 func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolverv1.ResolveImageResponse {
-	reference, image := name.Repository, found.Value.image
-	if name.Tag != "" {
-		reference += ":" + name.Tag
-	}
+	image := found.Value.image
+	name.Digest = "" // references contain no digest
 	return &imageresolverv1.ResolveImageResponse{
-		Reference: reference, Digest: image.Digest, IndexDigest: image.IndexDigest,
+		Reference: name.String(), Digest: image.Digest, IndexDigest: image.IndexDigest,
 		Command: image.Command(), Entrypoint: image.Entrypoint, Cmd: image.Cmd, Env: image.Env,
 		WorkingDir: image.WorkingDir, User: image.User, Labels: image.Labels,
 		Platform: &imageresolverv1.Platform{
