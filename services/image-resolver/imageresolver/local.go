@@ -99,7 +99,7 @@ func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 
 // storeName stores an image name for offline use. It only logs errors, because images also run without stored names.
 func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
-	if err := l.Remember(name); err != nil {
+	if err := l.Remember(ctx, name); err != nil {
 		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
 	}
 }

@@ -43,6 +43,9 @@ const (
 	namesDir  = "names"
 )
 
+// pruneLock is the lock file for removals of images and names, for checks that lock unused images, and for new names.
+const pruneLock = "prune.lock"
+
 // Source is the origin of the images that a store pulls, such as their registries.
 type Source interface {
 	// Image returns the manifest of an image, and the part of its configuration that is needed to unpack it.

@@ -64,15 +64,17 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 
 // mayFit returns an error if a new image of at least the given size cannot fit next to the images in use. It is
 // called before a download, so that nothing is downloaded in vain.
-func (s *Store) mayFit(repository, digest string, bytes int64) error {
+func (s *Store) mayFit(ctx context.Context, repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
-		images, err := s.List()
-		used := images[:0]
-		for _, image := range images {
-			if s.inUse(strings.TrimPrefix(image.Digest, "sha256:")) {
-				used = append(used, image)
-			}
+		lock, err := s.lock(ctx, pruneLock, exclusive)
+		if err != nil {
+			return false, err
 		}
+		defer func() { _ = lock.Close() }()
+		images, err := s.List()
+		used := slices.DeleteFunc(images, func(image Record) bool {
+			return !s.inUse(strings.TrimPrefix(image.Digest, "sha256:"))
+		})
 		return bytesOf(used)+bytes <= s.cfg.MaxBytes, err
 	}
 	ok, err := s.tryAfterFreeing(fits)
@@ -94,7 +96,8 @@ func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	return fits()
 }
 
-// inUse reports whether any process uses or pulls an image now.
+// inUse reports whether any process uses or pulls an image now. The caller must hold pruneLock, because Prune does
+// not remove an image while inUse locks it.
 func (s *Store) inUse(key string) bool {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err == nil {

@@ -4,6 +4,8 @@ package imagestore
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -43,7 +45,7 @@ const (
 )
 
 // Remember stores an image name if the store contains the image. It replaces an entry with equal repository and tag.
-func (s *Store) Remember(name Name) error {
+func (s *Store) Remember(ctx context.Context, name Name) error {
 	if !s.Has(name.Digest) {
 		return nil
 	}
@@ -59,6 +61,11 @@ func (s *Store) Remember(name Name) error {
 	if old, err := s.root.ReadFile(file); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
+	lock, err := s.lock(ctx, pruneLock, exclusive)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
 	if err := s.replaceFile(file, content); err != nil {
 		return err
 	}
@@ -79,16 +86,13 @@ func (s *Store) replaceFile(file string, content []byte) error {
 	if err := s.root.WriteFile(staged, content, 0o600); err != nil {
 		return s.explainDiskError(err)
 	}
-	if err := s.root.Rename(staged, file); err != nil {
-		return s.explainDiskError(err)
-	}
-	return nil
+	return s.explainDiskError(s.root.Rename(staged, file))
 }
 
 func (n Name) fileName() string {
 	which := n.Repository + ":" + n.Tag
 	if n.Tag == "" {
-		which = n.Repository + "@" + n.Digest
+		which = n.Repository + "@" + cmp.Or(n.IndexDigest, n.Digest)
 	}
 	sum := sha256.Sum256([]byte(which))
 	return hex.EncodeToString(sum[:]) + ".json"
@@ -142,7 +146,7 @@ func (s *Store) readName(file string) (name Name, err error) {
 }
 
 // pruneNames removes names whose images are not in the store, and the oldest names if there are more than maxNames.
-// Names that other processes store at the same time stay.
+// The caller must hold pruneLock, so that no process replaces a name before its removal.
 func (s *Store) pruneNames() error {
 	names, files, err := s.readNames()
 	if err != nil {
@@ -153,12 +157,9 @@ func (s *Store) pruneNames() error {
 		keep[name.fileName()] = true
 	}
 	for _, file := range files {
-		if keep[file] {
-			continue
-		}
-		if err := s.root.Remove(path.Join(namesDir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if !keep[file] {
+			err = errors.Join(err, s.root.Remove(path.Join(namesDir, file)))
 		}
 	}
-	return nil
+	return err
 }

@@ -7,6 +7,7 @@ package imagestore_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -117,24 +118,58 @@ func TestProcessesPullAndPruneAtTheSameTime(t *testing.T) {
 func TestStagesBesideSweeps(t *testing.T) {
 	source, dir := &images{dir: t.TempDir()}, t.TempDir()
 	digests, _ := someImages(t, source, 1)
-	store, other := newStore(t, dir, source), newStore(t, dir, source)
+	store := newStore(t, dir, source)
 	open(t, store, digests[0])
 	ctx, stop := context.WithCancel(t.Context())
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() {
 		for ctx.Err() == nil {
-			_, _ = other.Prune(ctx, 64*mib)
+			other, err := imagestore.Open(imagestore.Config{Dir: dir, Log: discard()}) // sweeps
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			other.Close()
 		}
 	})
 	for i := range 3000 {
 		name := imagestore.Name{Repository: repository, Tag: "v1", Digest: digests[0], User: strconv.Itoa(i)}
-		if err := store.Remember(name); err != nil {
+		if err := store.Remember(t.Context(), name); err != nil {
 			t.Errorf("name %d: %v", i, err)
 			break
 		}
 	}
 	stop()
 	sweeping.Wait()
+}
+
+// TestPullsKeepNoUnusedImages prunes a store while another process checks whether a new image fits the store.
+func TestPullsKeepNoUnusedImages(t *testing.T) {
+	source, dir := &images{dir: t.TempDir()}, t.TempDir()
+	digest := source.push(t, map[string]string{"a": "1"})
+	store := newStore(t, dir, source)
+	full := newStore(t, dir, source, func(cfg *imagestore.Config) { cfg.MaxBytes = 1 })
+	for range 10 {
+		for i := range 50 {
+			image := filepath.Join(dir, "images", fmt.Sprintf("%064d", i))
+			record := fmt.Sprintf(`{"digest":"sha256:%064d","bytes":1}`, i)
+			if err := errors.Join(os.Mkdir(image, 0o700),
+				os.WriteFile(filepath.Join(image, "image.json"), []byte(record), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var pull sync.WaitGroup
+		pull.Go(func() {
+			if _, _, err := full.Open(t.Context(), repository, digest, nil); fault.Of(err) != fault.Exhausted {
+				t.Errorf("error %v, want that the image does not fit", err)
+			}
+		})
+		images, err := store.Prune(t.Context(), 0)
+		pull.Wait()
+		if err != nil || len(images) > 0 {
+			t.Fatalf("%d images are left, %v, want none", len(images), err)
+		}
+	}
 }
 
 func TestStoreThatCannotBeOpened(t *testing.T) {

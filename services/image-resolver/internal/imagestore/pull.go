@@ -184,7 +184,7 @@ func (p *pull) makeImage(ctx context.Context) error {
 			"use a smaller image, or function pods",
 			manifest.LayerBytes>>20, p.store.cfg.MaxImageBytes>>20)
 	}
-	if err := p.store.mayFit(p.repository, p.digest, manifest.LayerBytes); err != nil {
+	if err := p.store.mayFit(ctx, p.repository, p.digest, manifest.LayerBytes); err != nil {
 		return err
 	}
 	p.manifest = manifest

@@ -136,7 +136,7 @@ func (s *Store) removeLocked(key string) error {
 // Prune removes images that are not in use, the least recently used first, until the total size is at most maxBytes. It
 // returns the remaining images.
 func (s *Store) Prune(ctx context.Context, maxBytes int64) ([]Record, error) {
-	lock, err := s.lock(ctx, "prune"+lockSuffix, exclusive)
+	lock, err := s.lock(ctx, pruneLock, exclusive)
 	if err != nil {
 		return nil, err
 	}
