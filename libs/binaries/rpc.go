@@ -88,8 +88,7 @@ func splitMessages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 func newMessage(b Binary, images []string) *podmanagerv1.Binary {
 	m := &podmanagerv1.Binary{Config: b.Config, Path: b.Path, Images: images}
 	if b.Prefork != nil {
-		n := int32(*b.Prefork) //nolint:gosec // it is 64 at most
-		m.Prefork = &n
+		m.Prefork = new(int32(*b.Prefork)) //nolint:gosec // it is 64 at most
 	}
 	return m
 }
@@ -122,7 +121,11 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.rpc.WatchBinaries(ctx, request(problems))
+	req := &podmanagerv1.WatchBinariesRequest{}
+	if problems != nil {
+		req.Problems = &podmanagerv1.BinaryProblems{ByConfig: problems}
+	}
+	stream, err := c.rpc.WatchBinaries(ctx, req)
 	if err != nil {
 		return nil, rpcfault.FromConnect(err)
 	}
@@ -163,8 +166,7 @@ var errEnded = fault.New(fault.Unavailable, "the pod-manager has ended the watch
 func receivedList(m *podmanagerv1.Binary) Binary {
 	b := Binary{Config: m.GetConfig(), Path: m.GetPath(), Images: m.GetImages()}
 	if m.Prefork != nil {
-		n := int(m.GetPrefork())
-		b.Prefork = &n
+		b.Prefork = new(int(m.GetPrefork()))
 	}
 	return b
 }
@@ -188,15 +190,6 @@ func boundProblems(problems Problems) Problems {
 		some[config] = excerpt.Middle(problems[config], maxProblem)
 	}
 	return some
-}
-
-// request returns the request that starts a watch. It contains the problems that the gateway found in the previous
-// list of binaries.
-func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
-	if problems == nil {
-		return &podmanagerv1.WatchBinariesRequest{}
-	}
-	return &podmanagerv1.WatchBinariesRequest{Problems: &podmanagerv1.BinaryProblems{ByConfig: problems}}
 }
 
 // receivedProblems returns the problems in a gateway's message, marked with GatewayMark. It returns nil if the

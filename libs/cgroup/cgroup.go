@@ -161,7 +161,15 @@ func (k *Kills) Explain() string {
 }
 
 // Text returns the message for a function that ran out of memory: the cause and the remedy.
-func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
+func (k *Kills) Text() string {
+	if k != nil {
+		if limit, ok := MemoryLimit(k.root); ok {
+			return fmt.Sprintf(
+				"out of memory: its container may use %d MiB: raise that limit, or make the package smaller", limit>>20)
+		}
+	}
+	return "out of memory: give the function a larger memory limit, or make the package smaller"
+}
 
 // countKills reads the number of processes that the kernel has killed in this control group because memory ran
 // out. It returns false if the number is unknown.
@@ -169,15 +177,4 @@ func (k *Kills) countKills() (kills int64, ok bool) {
 	content, err := os.ReadFile(k.counter)
 	kills, ok = readNumbers(content)["oom_kill"]
 	return kills, ok && err == nil
-}
-
-func (k *Kills) remedy() string {
-	limit, ok := int64(0), false
-	if k != nil {
-		limit, ok = MemoryLimit(k.root)
-	}
-	if !ok {
-		return "give the function a larger memory limit, or make the package smaller"
-	}
-	return fmt.Sprintf("its container may use %d MiB: raise that limit, or make the package smaller", limit>>20)
 }

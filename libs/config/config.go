@@ -5,6 +5,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -124,11 +125,7 @@ type Problem struct {
 
 // Error names the setting, its value and the permitted values.
 func (p *Problem) Error() string {
-	name := p.name
-	if name == "" {
-		name = p.Field
-	}
-	return fmt.Sprintf("%s is %s: it must be %s", name, quoteValue(p.Value), p.Want)
+	return fmt.Sprintf("%s is %s: it must be %s", cmp.Or(p.name, p.Field), quoteValue(p.Value), p.Want)
 }
 
 // quoteValue formats the value of a setting for an error. It quotes strings, so that an empty string is visible.
@@ -211,9 +208,7 @@ func (c *Checks) Within(field string, err error) {
 		}
 		return &p
 	})
-	if err != nil {
-		c.problems = append(c.problems, splitErrors(err)...)
-	}
+	c.problems = append(c.problems, splitErrors(err)...)
 }
 
 // Err returns all recorded problems as a single error, or nil. A problem that several services recorded for a

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -103,11 +104,7 @@ func Help(w io.Writer, cfg any, without func(variable string) bool) {
 		if without != nil && without(s.Variable) {
 			continue
 		}
-		name := s.Variable
-		if s.Alias != "" {
-			name = s.Alias
-		}
-		_, _ = fmt.Fprintf(columns, "  %s\t%s\t%s\n", name, s.Type, strings.TrimSpace(s.Default))
+		_, _ = fmt.Fprintf(columns, "  %s\t%s\t%s\n", cmp.Or(s.Alias, s.Variable), s.Type, strings.TrimSpace(s.Default))
 	}
 	_ = columns.Flush()
 	_, _ = fmt.Fprintln(w, "\ndocs/configuration.md says what each one means.")

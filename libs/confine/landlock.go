@@ -114,9 +114,6 @@ func (c *Confiner) newRules(fn Function, temp *TempDir) (ruleset, error) {
 }
 
 func (r ruleset) addRules(k kernel, rules fileRules) error {
-	if r.fd < 0 {
-		return nil
-	}
 	for _, rule := range rules {
 		attr := unix.LandlockPathBeneathAttr{
 			Allowed_access: rule.access & k.supportedRights(), Parent_fd: int32(rule.file.Fd()),

@@ -164,10 +164,7 @@ func (t *tempDirs) close() {
 
 // removeAll removes a directory with its contents, even if a function has changed permissions of directories in it.
 func removeAll(path string) error {
-	if os.Remove(path) == nil { // most directories are empty
-		return nil
-	}
-	if os.RemoveAll(path) == nil {
+	if os.Remove(path) == nil || os.RemoveAll(path) == nil { // most directories are empty
 		return nil
 	}
 	if err := restoreRights(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,16 +59,13 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 	if cfg.Directory == "" {
 		return nil, nil
 	}
-	i := &Identity{
-		directory: cfg.Directory, log: log, told: make(map[string]time.Time),
-		available: make(chan struct{}),
-	}
 	found, err := readDirectory(cfg.Directory, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of this program in %s: %w", cfg.Directory, err)
 	}
+	i := Hold(log, meters)
+	i.directory = cfg.Directory
 	i.useMaterial(found)
-	i.registerMetrics(meters.Meter("mtls"))
 	return i, nil
 }
 
@@ -132,17 +130,14 @@ const warnInterval = time.Second
 // Run reloads the certificate when its files change, and logs an error before the certificate expires. It returns
 // when ctx is done. If the new files are invalid, the current certificate stays in use.
 func (i *Identity) Run(ctx context.Context) error {
-	if i.directory == "" {
-		i.warnOfExpiries(ctx)
-		return nil
+	var watching sync.WaitGroup
+	if i.directory != "" {
+		watching.Go(func() {
+			filewatch.WatchDirectory(ctx, i.log, i.directory, func() { i.reloadFiles(ctx) })
+		})
 	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		filewatch.WatchDirectory(ctx, i.log, i.directory, func() { i.reloadFiles(ctx) })
-	}()
-	defer func() { <-watched }()
 	i.warnOfExpiries(ctx)
+	watching.Wait()
 	return nil
 }
 

@@ -96,9 +96,8 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 	if made.certificate, err = proof.newCertificate(); err != nil {
 		return nil, fmt.Errorf("make a certificate for %s: %w", proof.id, err)
 	}
-	i := &Identity{log: log, available: make(chan struct{})}
+	i := Hold(log, meters)
 	i.useMaterial(made)
-	i.registerMetrics(meters.Meter("mtls"))
 	return i, nil
 }
 

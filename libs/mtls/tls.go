@@ -89,9 +89,6 @@ func Peer(state *tls.ConnectionState) ID {
 	if state == nil || len(state.PeerCertificates) == 0 || time.Now().After(state.PeerCertificates[0].NotAfter) {
 		return ID{}
 	}
-	id, err := IDOf(state.PeerCertificates[0])
-	if err != nil {
-		return ID{}
-	}
+	id, _ := IDOf(state.PeerCertificates[0]) // zero after an error
 	return id
 }

@@ -4,6 +4,7 @@ package resourcelist
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,20 +21,13 @@ func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, err
 	}
-	if err := checkKind(fields["kind"]); err != nil {
-		return Envelope{}, err
-	}
-	if err := checkShape("functionConfig", fields["functionConfig"], yaml.MappingNode); err != nil {
-		return Envelope{}, err
-	}
-	if err := checkShape("items", fields["items"], yaml.SequenceNode); err != nil {
-		return Envelope{}, err
-	}
-	results, err := document.decodeResultsField(ctx, fields["results"])
+	err = cmp.Or(checkKind(fields["kind"]), checkShape("functionConfig", fields["functionConfig"], yaml.MappingNode),
+		checkShape("items", fields["items"], yaml.SequenceNode))
 	if err != nil {
 		return Envelope{}, err
 	}
-	return Envelope{Results: results}, nil
+	results, err := document.decodeResultsField(ctx, fields["results"])
+	return Envelope{Results: results}, err
 }
 
 // decodeFields decodes the YAML document in data, and returns it with its top-level fields.

@@ -3,6 +3,7 @@
 package resourcelist
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -76,12 +77,7 @@ func joinSet(separator string, parts ...string) string {
 var severities = []string{"info", "warning", "error"}
 
 // Level returns the result's severity, or "info" if the function did not set it.
-func (r Result) Level() string {
-	if r.Severity == "" {
-		return severities[0]
-	}
-	return r.Severity
-}
+func (r Result) Level() string { return cmp.Or(r.Severity, severities[0]) }
 
 // Worst returns the worst severity among the results, or "none" if there are no results. A severity other than
 // error, warning and info counts as info.

@@ -68,16 +68,10 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	b.turn++
 	at := b.turn % len(b.endpoints)
 	all := slices.Concat(b.endpoints[at:], b.endpoints[:at])
-	slices.SortStableFunc(all, func(x, y *Replica) int { return rank(x) - rank(y) })
+	slices.SortStableFunc(all, func(x, y *Replica) int {
+		return int(telemetry.Bool(x.Silent()) - telemetry.Bool(y.Silent()))
+	})
 	return all, nil
-}
-
-// rank returns a sort key, which is higher for replicas that do not answer.
-func rank(e *Replica) int {
-	if e.silent.Load() {
-		return 1
-	}
-	return 0
 }
 
 // Silent reports whether all replicas of the service failed to answer a call, and have answered no health check since

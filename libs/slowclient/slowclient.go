@@ -45,7 +45,14 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	if !m.ended.IsZero() {
 		m.left = min(Grace, m.left+start.Sub(m.ended)) // the client did not delay the server
 	}
-	m.startAlarm()
+	if m.alarm == nil {
+		m.alarm = time.AfterFunc(m.left, func() {
+			m.interrupt()
+			m.interrupted <- struct{}{}
+		})
+	} else {
+		m.alarm.Reset(m.left)
+	}
 	earned := transfer()
 	if !m.alarm.Stop() {
 		<-m.interrupted
@@ -55,17 +62,6 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	m.ended = time.Now()
 	m.left = min(Grace, m.left-m.ended.Sub(start)+time.Duration(earned)*time.Second/BytesPerSecond)
 	return true
-}
-
-func (m *Meter) startAlarm() {
-	if m.alarm != nil {
-		m.alarm.Reset(m.left)
-		return
-	}
-	m.alarm = time.AfterFunc(m.left, func() {
-		m.interrupt()
-		m.interrupted <- struct{}{}
-	})
 }
 
 // Write writes p in pieces by the function write, so that Do can measure each piece. If the client was too slow,

@@ -93,10 +93,7 @@ func release(tag string) *semver.Version {
 	if strings.HasPrefix(tag, "sha256-") || strings.Contains(tag, "-git-") {
 		return nil
 	}
-	v, err := semver.NewVersion(tag)
-	if err != nil {
-		return nil
-	}
+	v, _ := semver.NewVersion(tag) // nil after an error
 	return v
 }
 

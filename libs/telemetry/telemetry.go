@@ -168,7 +168,7 @@ func Observe[N int | int64](value func() N) metric.Int64ObservableGaugeOption {
 	})
 }
 
-// Bool returns 1 for true and 0 for false, as the value of a gauge.
+// Bool returns 1 for true and 0 for false, as the value of a gauge or as a sort key.
 func Bool(condition bool) int64 {
 	if condition {
 		return 1

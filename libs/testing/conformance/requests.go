@@ -166,10 +166,8 @@ func testLimits(t *testing.T, target Target) {
 				err, resp.GetResourceList(), len(resp.GetLog()))
 		}
 	})
-	for behaviour, text := range map[string]string{
-		"flood-stdout": "bytes of output",
-		"flood-both":   "bytes of output",
-	} {
+	const text = "bytes of output"
+	for _, behaviour := range []string{"flood-stdout", "flood-both"} {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
 			for range 2 { // the server continues as before

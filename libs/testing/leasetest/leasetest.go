@@ -30,7 +30,9 @@ type Manager struct {
 	grant    atomic.Pointer[Grant]
 	active   atomic.Int64
 	finished chan Finish
-	poolBoard
+
+	mu    sync.Mutex
+	pools map[string]*podmanagerv1.Pool // keyed by digest
 }
 
 var _ lease.Manager = (*Manager)(nil)
@@ -85,28 +87,23 @@ func (l *grantedLease) Finish(outcome lease.Outcome, reason string) {
 	})
 }
 
-type poolBoard struct {
-	mu    sync.Mutex
-	pools map[string]*podmanagerv1.Pool // keyed by digest
-}
-
 // SetPools sets the result of ListPools. The pools must have different image digests.
-func (b *poolBoard) SetPools(pools ...*podmanagerv1.Pool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pools = map[string]*podmanagerv1.Pool{}
+func (m *Manager) SetPools(pools ...*podmanagerv1.Pool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pools = map[string]*podmanagerv1.Pool{}
 	for _, p := range pools {
-		b.pools[p.GetKey().GetDigest()] = p
+		m.pools[p.GetKey().GetDigest()] = p
 	}
 }
 
 // ListPools implements lease.Manager.
-func (b *poolBoard) ListPools(_ context.Context,
+func (m *Manager) ListPools(_ context.Context,
 	req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
-	b.mu.Lock()
-	pools := b.pools
-	b.mu.Unlock()
+	m.mu.Lock()
+	pools := m.pools
+	m.mu.Unlock()
 	resp := &podmanagerv1.ListPoolsResponse{}
 	for _, digest := range slices.Sorted(maps.Keys(pools)) {
 		if image := req.GetImage(); image == "" || image == pools[digest].GetKey().GetReference() {
