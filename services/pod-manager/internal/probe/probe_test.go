@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -26,6 +27,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newProber() (*probe.Prober, <-chan pool.Event) {
 	sent := make(chan pool.Event, 10)
 	return probe.New(nil, func(e pool.Event) { sent <- e }), sent
+}
+
+// newProberOf returns a prober for which the pods at the address "serving" serve, and others never answer.
+func newProberOf() (*probe.Prober, <-chan pool.Event) {
+	sent := make(chan pool.Event, 10)
+	ask := func(ctx context.Context, pod pool.Probe) error {
+		if pod.Address == "serving" {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return probe.NewAsking(ask, func(e pool.Event) { sent <- e }), sent
 }
 
 // run runs a prober until the test ends.
@@ -185,18 +199,20 @@ func TestForget(t *testing.T) {
 		}
 	})
 	t.Run("after it began", func(t *testing.T) {
-		p, sent := newProber()
-		run(t, p)
-		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: freeport.Address(t), Timeout: long})
-		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: freeport.Address(t), Timeout: short})
-		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: freeport.Address(t), Timeout: 2 * long})
-		if got := next(t, sent); got.Name != "first" {
-			t.Fatalf("sent %+v, want the one with the least timeout first", got)
-		}
-		p.Forget("gone", "uid")
-		if got := next(t, sent); got.Name != "second" {
-			t.Errorf("sent %+v, but that pod is gone", got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			p, sent := newProberOf()
+			run(t, p)
+			p.Probe(pool.Probe{Name: "gone", UID: "uid", Timeout: long})
+			p.Probe(pool.Probe{Name: "first", UID: "uid", Timeout: short})
+			p.Probe(pool.Probe{Name: "second", UID: "uid", Timeout: 2 * long})
+			if got := next(t, sent); got.Name != "first" {
+				t.Fatalf("sent %+v, want the one with the least timeout first", got)
+			}
+			p.Forget("gone", "uid")
+			if got := next(t, sent); got.Name != "second" {
+				t.Errorf("sent %+v, but that pod is gone", got)
+			}
+		})
 	})
 	t.Run("another pod has the name", func(t *testing.T) {
 		p, sent := newProber()
@@ -210,18 +226,20 @@ func TestForget(t *testing.T) {
 }
 
 func TestNewProbeReplacesOldOne(t *testing.T) {
-	p, sent := newProber()
-	run(t, p)
-	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
-	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: freeport.Address(t), Timeout: 50 * time.Millisecond})
-	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
-	if got := next(t, sent); got.Unhealthy != "" {
-		t.Errorf("sent %+v, want the answer from the new address", got)
-	}
-	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: freeport.Address(t), Timeout: 200 * time.Millisecond})
-	if got := next(t, sent); got.Name != "other" {
-		t.Errorf("sent %+v, want nothing of the old probe", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p, sent := newProberOf()
+		run(t, p)
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Timeout: 50 * time.Millisecond})
+		synctest.Wait() // the old probe has begun
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: "serving"})
+		if got := next(t, sent); got.Unhealthy != "" {
+			t.Errorf("sent %+v, want the answer from the new address", got)
+		}
+		p.Probe(pool.Probe{Name: "other", UID: "uid", Timeout: 200 * time.Millisecond})
+		if got := next(t, sent); got.Name != "other" {
+			t.Errorf("sent %+v, want nothing of the old probe", got)
+		}
+	})
 }
 
 func TestRunEndsProbes(t *testing.T) {
