@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // harm is something that breaks. Those of one kind never overlap: another replica makes up for it.
@@ -75,8 +77,8 @@ func (st *storm) strike(ctx context.Context, t *testing.T) {
 	st.all = append(st.all, &happening{harm: h, what: what, begin: time.Now(), end: time.Now().Add(hold), heal: heal})
 }
 
-// recovery bounds the time in which a program's replicas are ready again.
-const recovery = 90 * time.Second
+// recovery bounds the time in which a program's replicas are ready again, on a machine that is busy.
+const recovery = suite.ConditionTimeout
 
 // tend ends harms that are due, and frees kinds that have recovered. It returns how many have not.
 func (st *storm) tend(ctx context.Context, t *testing.T, now time.Time) (active int) {

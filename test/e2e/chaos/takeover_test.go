@@ -7,6 +7,7 @@ package chaos_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,10 +28,10 @@ const settling = 12 * time.Second
 func takeovers(ctx context.Context, t *testing.T, c *crowd, w *watcher) {
 	t.Helper()
 	for _, name := range []string{"kill", "stop"} {
+		calling, stopCalling := context.WithCancel(ctx)
+		c.warm(calling) // no pod in use expires, whatever else takes long
 		pod, process := c.sys.owner(ctx, t, w, c.images[0])
 		before := c.sys.functionPods(t)
-		calling, stopCalling := context.WithCancel(ctx)
-		c.warm(calling)
 		begin := time.Now()
 		if name == "kill" {
 			killReplica(ctx, t, pod, process)
@@ -55,16 +56,21 @@ func takeovers(ctx context.Context, t *testing.T, c *crowd, w *watcher) {
 	}
 }
 
-// warm has one caller for each function, until ctx ends.
+// warm has one caller for each function, until ctx ends. It returns when each has an answer.
 func (c *crowd) warm(ctx context.Context) {
+	var answered sync.WaitGroup
 	for _, image := range c.images {
+		answered.Add(1)
 		c.ended.Go(func() {
+			c.add(c.call(context.WithoutCancel(ctx), image, 0))
+			answered.Done()
 			for ctx.Err() == nil {
-				c.add(c.call(context.WithoutCancel(ctx), image, 0))
 				<-time.After(50 * time.Millisecond)
+				c.add(c.call(context.WithoutCancel(ctx), image, 0))
 			}
 		})
 	}
+	answered.Wait()
 }
 
 // owner returns the pod-manager that owns a function, with its process.

@@ -49,21 +49,21 @@ func (m managing) collide(t *testing.T, at place) {
 			t.Fatal(err)
 		}
 		pods := at.minorPods(ctx, t)
-		if len(pods) != 1 {
-			t.Errorf("there are function pods %v: more than one has the same number", pods)
+		if live := slices.DeleteFunc(slices.Clone(pods), ends); len(live) > 1 {
+			t.Errorf("there are function pods %s and %s: more than one has the same number", live[0].Name, live[1].Name)
 		}
 		if len(m.unused(t, at, []right{look})) == 0 {
 			return // this pod ends by itself
 		}
 		for _, replica := range replicas {
-			counts(ctx, t, &replica, len(pods))
+			at.awaitCounted(ctx, t, &replica)
 		}
 		// In the next round all replicas know the image, and are even closer to each other. A
 		// replica that still counted a deleted pod would take the next number, and nothing would
 		// collide.
 		at.remove(ctx, t, pods)
 		for _, replica := range replicas {
-			counts(ctx, t, &replica, 0)
+			at.awaitCounted(ctx, t, &replica)
 		}
 	}
 }
@@ -86,38 +86,38 @@ func (p place) replicas(ctx context.Context, t *testing.T, deployment string) (r
 // end when they are not used.
 func minor(t *testing.T) string { return strings.TrimSuffix(inPod(t), ".5") }
 
-// minorPods returns the names of its pods.
-func (p place) minorPods(ctx context.Context, t *testing.T) (names []string) {
+// minorPods returns its pods, also those that end.
+func (p place) minorPods(ctx context.Context, t *testing.T) []corev1.Pod {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pod := range pods.Items {
-		if strings.HasPrefix(pod.Name, "set-namespace-v04-") {
-			names = append(names, pod.Name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(pods.Items,
+		func(pod corev1.Pod) bool { return !strings.HasPrefix(pod.Name, "set-namespace-v04-") })
 }
 
+// ends reports whether a pod is being deleted.
+func ends(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
 // remove deletes function pods, which have nothing to finish.
-func (p place) remove(ctx context.Context, t *testing.T, names []string) {
+func (p place) remove(ctx context.Context, t *testing.T, pods []corev1.Pod) {
 	t.Helper()
-	for _, name := range names {
-		err := s.Client.CoreV1().Pods(p.functions).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+	for _, pod := range pods {
+		err := s.Client.CoreV1().Pods(p.functions).Delete(ctx, pod.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
-		s.AwaitGone(ctx, t, p.functions, name)
+		s.AwaitGone(ctx, t, p.functions, pod.Name)
 	}
 }
 
-// counts waits until a replica counts the given number of pods of the minor version.
-func counts(ctx context.Context, t *testing.T, replica *corev1.Pod, want int) {
+// awaitCounted waits until a replica counts as many pods of the minor version as there are: none once they expired.
+func (p place) awaitCounted(ctx context.Context, t *testing.T, replica *corev1.Pod) {
 	t.Helper()
 	label := fmt.Sprintf("image=%q", path.Base(minor(t)))
-	suite.Until(ctx, t, fmt.Sprintf("%s counts %d pods with %s", replica.Name, want, label), func() (bool, string) {
+	suite.Until(ctx, t, replica.Name+" counts all pods with "+label, func() (bool, string) {
 		page, err := suite.Metrics(ctx, replica.Status.PodIP)
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +134,8 @@ func counts(ctx context.Context, t *testing.T, replica *corev1.Pod, want int) {
 			}
 			counted += n
 		}
-		return counted == want, fmt.Sprintf("it counts %d", counted)
+		want := len(p.minorPods(ctx, t))
+		return counted == want, fmt.Sprintf("it counts %d of %d", counted, want)
 	})
 }
 

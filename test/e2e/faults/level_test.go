@@ -157,6 +157,13 @@ func (sys *system) metric(ctx context.Context, t testing.TB, name, metric string
 	return 0
 }
 
+// retries returns how often the gateway has tried evaluations of any function again.
+func (sys *system) retries(ctx context.Context, t testing.TB) int64 {
+	t.Helper()
+	name, _, _ := strings.Cut(sys.calls, ":")
+	return suite.Retries(ctx, t, sys.pods[name].Status.PodIP)
+}
+
 // metrics returns a program's page of metrics, which is served whatever has happened.
 func (sys *system) metrics(ctx context.Context, name string) (string, error) {
 	return suite.Metrics(ctx, sys.pods[name].Status.PodIP)

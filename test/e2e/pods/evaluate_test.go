@@ -6,6 +6,7 @@ package pods_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -50,6 +51,13 @@ func pool(t testing.TB, conn *grpc.ClientConn, image string) *podmanagerv1.Pool 
 		}
 	}
 	return &podmanagerv1.Pool{}
+}
+
+// retries returns how often the gateway has tried an evaluation again.
+func (sys *system) retries(t testing.TB) int64 {
+	t.Helper()
+	host, _, _ := strings.Cut(sys.gateway, ":")
+	return suite.Retries(suite.Context(t), t, host)
 }
 
 // functionPods returns the function pods in Kubernetes.

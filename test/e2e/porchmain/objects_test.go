@@ -112,6 +112,17 @@ func (p place) evaluate(ctx context.Context, t *testing.T, image string) {
 	}
 }
 
+// awaitBinary evaluates set-namespace by a name that only a binary has, until the replicas that did not write the
+// status of the FunctionConfig know it, too.
+func (p place) awaitBinary(ctx context.Context, t *testing.T, image string) {
+	t.Helper()
+	conn := p.connect(ctx, t)
+	suite.Until(ctx, t, "a binary evaluates "+image, func() (bool, string) {
+		err := suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true))
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
 // pods returns the function pods of a repository that are not being deleted, the newest first.
 func (p place) pods(ctx context.Context, t *testing.T, repository string) []corev1.Pod {
 	t.Helper()

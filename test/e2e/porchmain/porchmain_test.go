@@ -52,12 +52,12 @@ func (p place) binary(ctx context.Context, t *testing.T, path string) {
 	p.create(ctx, t, "binary", `{"image": "set-namespace", "prefixes": ["registry.invalid/fns"],
 		"binaryExecutor": {"tags": ["v9.9.9"], "path": "set-namespace"}}`)
 	p.awaitApplied(ctx, t, "binary", 1)
-	p.evaluate(ctx, t, "registry.invalid/fns/set-namespace:v9.9.9")
+	p.awaitBinary(ctx, t, "registry.invalid/fns/set-namespace:v9.9.9")
 
 	p.patch(ctx, t, "binary", `{"spec": {"binaryExecutor": {"tags": ["v9.9.8"]}}}`)
-	p.evaluate(ctx, t, "registry.invalid/fns/set-namespace:v9.9.8")
+	p.awaitBinary(ctx, t, "registry.invalid/fns/set-namespace:v9.9.8")
 	p.patch(ctx, t, "binary", `{"spec": {"prefixes": ["registry.invalid/moved"]}}`)
-	p.evaluate(ctx, t, "registry.invalid/moved/set-namespace:v9.9.8")
+	p.awaitBinary(ctx, t, "registry.invalid/moved/set-namespace:v9.9.8")
 
 	p.change(ctx, t, "binary", `{"spec": {"binaryExecutor": {"path": "/nowhere/set-namespace"}}}`)
 	p.awaitError(ctx, t, "binary", "is outside of the function runner's directory of functions")
@@ -65,7 +65,7 @@ func (p place) binary(ctx context.Context, t *testing.T, path string) {
 		t.Errorf("with an error (%s) the status has generation %d, want that of the last valid change", text, observed)
 	}
 	p.patch(ctx, t, "binary", `{"spec": {"binaryExecutor": {"path": "`+path+`"}}}`)
-	p.evaluate(ctx, t, "registry.invalid/moved/set-namespace:v9.9.8")
+	p.awaitBinary(ctx, t, "registry.invalid/moved/set-namespace:v9.9.8")
 }
 
 // shapes has a FunctionConfig shape pods.
@@ -76,13 +76,11 @@ func (p place) shapes(ctx context.Context, t *testing.T, registry, image string)
 			"container": {"resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "300Mi"}},
 				"env": [{"name": "LEVEL", "value": "first"}]}}}}`)
 	p.awaitApplied(ctx, t, "pods", 1)
-	p.evaluate(ctx, t, image)
-	pod := p.pods(ctx, t, "/set-namespace")[0]
-	function := pod.Spec.Containers[0]
-	if pod.Spec.ServiceAccountName != "functions" || function.Resources.Limits.Memory().String() != "300Mi" ||
-		function.Resources.Requests.Cpu().String() != "10m" || function.Env[0].Value != "first" {
-		t.Errorf("the pod does not have what the FunctionConfig says: %+v", pod.Spec)
-	}
+	pod := p.pod(ctx, t, image, "what the FunctionConfig says", func(pod corev1.Pod) bool {
+		function := pod.Spec.Containers[0]
+		return pod.Spec.ServiceAccountName == "functions" && function.Resources.Limits.Memory().String() == "300Mi" &&
+			variable(function, "LEVEL") == "first"
+	})
 	if left := expiry(pod); left <= 0 || left > 11*time.Minute {
 		t.Errorf("the pod expires in %v, want about ten minutes", left)
 	}

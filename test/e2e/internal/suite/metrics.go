@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
+	"testing"
 )
 
 // Metrics returns the metrics that the program in a pod serves. host is the pod's address.
@@ -27,4 +30,22 @@ func Metrics(ctx context.Context, host string) (string, error) {
 		err = errors.Join(err, fmt.Errorf("read metrics: %s answers %s: %s", host, response.Status, page))
 	}
 	return string(page), err
+}
+
+// Retries returns how often the gateway in a pod has tried an evaluation again, on another lease. host is the pod's
+// address. A busy machine may take longer to accept a connection than the gateway waits.
+func Retries(ctx context.Context, t testing.TB, host string) (retries int64) {
+	t.Helper()
+	page, err := Metrics(ctx, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(page) {
+		if value, ok := strings.CutPrefix(line, "fn_retries_total "); ok {
+			if retries, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return retries // without one, there is no such metric
 }
