@@ -161,16 +161,18 @@ func awaitLog(t *testing.T, name, text string) {
 			t.Fatalf("no pod of %s has logged %q: %v", name, text, err)
 		}
 		for _, pod := range pods.Items {
-			if suite.Ready(&pod) && strings.Contains(logOf(ctx, pod.Name), text) {
+			if suite.Ready(&pod) && strings.Contains(logOf(ctx, usual.system, pod.Name, nil), text) {
 				return
 			}
 		}
 	}
 }
 
-// logOf returns the log of a pod; nothing if the pod is being deleted.
-func logOf(ctx context.Context, pod string) string {
-	stream, err := s.Client.CoreV1().Pods(usual.system).GetLogs(pod, &corev1.PodLogOptions{}).Stream(ctx)
+// logOf returns the log of a pod since a time, or its whole log if since is nil. It returns nothing if the pod is being
+// deleted.
+func logOf(ctx context.Context, namespace, pod string, since *metav1.Time) string {
+	options := &corev1.PodLogOptions{SinceTime: since}
+	stream, err := s.Client.CoreV1().Pods(namespace).GetLogs(pod, options).Stream(ctx)
 	if err != nil {
 		return ""
 	}

@@ -26,12 +26,12 @@ type issuing struct {
 
 // The life of certificates, of which half is over when they are renewed, and of authorities.
 const (
-	issuedLife    = 40 * time.Second
+	issuedLife    = 50 * time.Second
 	authorityLife = 30 * issuedLife
 )
 
-// TestIssuerRotatesUnderLoad has the system issue certificates that live for 40 seconds, and authorities that live for
-// 20 minutes, under 30 callers. No request fails. A long run (make rotation ROTATION_TIME=16m) sees the next authority.
+// TestIssuerRotatesUnderLoad has the system issue certificates that live for 50 seconds, and authorities that live for
+// 25 minutes, under 30 callers. No request fails. A long run (make rotation ROTATION_TIME=19m) sees the next authority.
 func TestIssuerRotatesUnderLoad(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	for _, i := range []issuing{
@@ -62,8 +62,13 @@ func (i issuing) rotates(t *testing.T, at place) {
 	}
 	at.install(t, objects)
 	certificates, authorities := make(map[string]bool), make(map[string]bool)
+	want := len(i.certificates) * (1 + int(*rotateFor/issuedLife))
 	at.thirtyCallers(t, func() {
-		for begin := time.Now(); time.Since(begin) < *rotateFor; <-time.After(2 * time.Second) {
+		// A busy machine takes longer: only a test that fails waits for the timeout.
+		enough := func(after time.Duration) bool {
+			return after >= *rotateFor && len(certificates) >= want || after >= *rotateFor+suite.ConditionTimeout
+		}
+		for begin := time.Now(); !enough(time.Since(begin)); <-time.After(2 * time.Second) {
 			at.touchPrograms(t)
 			ctx := suite.Context(t)
 			for _, name := range i.certificates {
@@ -73,8 +78,8 @@ func (i issuing) rotates(t *testing.T, at place) {
 		}
 	})
 	t.Logf("%d certificates and %d sets of authorities", len(certificates), len(authorities))
-	if want := len(i.certificates) * (1 + int(*rotateFor/issuedLife)); len(certificates) < want {
-		t.Errorf("%d certificates in %v, want %d", len(certificates), *rotateFor, want)
+	if len(certificates) < want {
+		t.Errorf("%d certificates in %v and more, want %d", len(certificates), *rotateFor, want)
 	}
 	if *rotateFor > authorityLife*3/4 && len(authorities) < 2 {
 		t.Errorf("%d sets of authorities in %v", len(authorities), *rotateFor)
