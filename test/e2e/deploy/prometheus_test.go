@@ -40,7 +40,7 @@ func TestPanelsHaveData(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		load(loaded, at.caller(t), inPod(t))
+		load(loaded, at.caller(t), inPod(t), guard.evaluated)
 	}()
 	defer func() { stop(); <-done }()
 	at.coldStarts(ctx, func() { prometheus.awaitPanels(ctx, t, panelQueries(t, at.system, uneventful)) })
@@ -76,12 +76,15 @@ func (p place) coldStarts(ctx context.Context, do func()) {
 	do()
 }
 
-// load has functions succeed, fail and not exist until ctx ends.
-func load(ctx context.Context, conn *grpc.ClientConn, image string) {
+// load has functions succeed, fail and not exist until ctx ends. It passes the duration of each evaluation in a pod to
+// evaluated.
+func load(ctx context.Context, conn *grpc.ClientConn, image string, evaluated func(time.Duration)) {
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	for n := 0; ctx.Err() == nil; n++ {
 		wait(ctx, 200*time.Millisecond)
+		begin := time.Now()
 		_ = suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true))
+		evaluated(time.Since(begin))
 		_ = suite.SetNamespace(ctx, conn, setNamespace)
 		if n%100 == 0 { // more often would be an alert
 			_, _ = client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image})
