@@ -72,3 +72,53 @@ func files(t *testing.T, authority *mtlstest.Authority, life time.Duration) map[
 	}
 	return content
 }
+
+// TestAwaitedCertificate starts a server before its certificate is there.
+func TestAwaitedCertificate(t *testing.T) {
+	authority, tel := mtlstest.NewAuthority(t, time.Hour), telemetry.Discard()
+	identity := mtls.Hold(tel.Log, tel.Meters)
+	servetest.Go(t, identity.Run)
+	address := start(t, identity)
+	secure := authority.Identity(t, caller).ClientOfSibling("server")
+	if err := dial(t, "https://"+address, secure).call(t.Context()); err == nil {
+		t.Error("a server without a certificate answers")
+	}
+	own := dial(t, "https://"+start(t, authority.Identity(t, server)), identity.ClientOfSibling("server"))
+	if err := own.call(t.Context()); err == nil {
+		t.Error("a client without a certificate gets an answer")
+	}
+	select {
+	case <-identity.Available():
+		t.Error("a certificate is available before there is one")
+	default:
+	}
+
+	if err := identity.Replace(files(t, authority, time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	<-identity.Available()
+	if err := dial(t, "https://"+address, secure).call(t.Context()); err != nil {
+		t.Errorf("after the certificate has come: %v", err)
+	}
+	if d := identity.Details(); len(d) != 0 {
+		t.Errorf("details %q after the certificate has come", d)
+	}
+}
+
+// TestSiblings calls servers by the path of their IDs in the client's own trust domain.
+func TestSiblings(t *testing.T) {
+	authority := mtlstest.NewAuthority(t, time.Hour)
+	client := authority.Identity(t, caller)
+	for id, ok := range map[string]bool{
+		"spiffe://td/pod-manager": true, "spiffe://td/image-resolver": false, "spiffe://other/pod-manager": false,
+	} {
+		address := start(t, authority.Identity(t, id))
+		err := dial(t, "https://"+address, client.ClientOfSibling("pod-manager")).call(t.Context())
+		if (err == nil) != ok {
+			t.Errorf("%s: %v, want success %v", id, err, ok)
+		}
+	}
+	if (*mtls.Identity)(nil).ClientOfSibling("pod-manager") != nil {
+		t.Error("a program without an identity has a configuration")
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 )
 
 // TestRotationLosesNothing replaces certificates every 100 ms, and the authority meanwhile, under 30
@@ -109,7 +110,7 @@ func TestAConnectionEndsBeforeItsCertificate(t *testing.T) {
 		of, _ := open(server, 24*time.Hour)
 		identity, dir := open(caller, time.Minute)
 		var ids []string
-		conns := make(pipes)
+		conns := pipenet.Listen()
 		ctx, stop := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
 		defer serving.Wait()
@@ -129,9 +130,9 @@ func TestAConnectionEndsBeforeItsCertificate(t *testing.T) {
 		dials := 0
 		transport := &http.Transport{
 			Protocols: protocols, TLSClientConfig: identity.ClientOfSibling("server"),
-			DialContext: func(context.Context, string, string) (net.Conn, error) {
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				dials++
-				return conns.dial()
+				return conns.DialContext(ctx, network, address)
 			},
 		}
 		defer transport.CloseIdleConnections()
@@ -158,21 +159,3 @@ func TestAConnectionEndsBeforeItsCertificate(t *testing.T) {
 		}
 	})
 }
-
-// pipes is a listener in memory.
-type pipes chan net.Conn
-
-func (p pipes) dial() (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	p <- theirs
-	return ours, nil
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	if conn, ok := <-p; ok {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-func (p pipes) Close() error   { close(p); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }

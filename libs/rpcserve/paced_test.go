@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,27 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 )
-
-// pipes is a network in memory: a listener and what dials it.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	conn, ok := <-p
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return conn, nil
-}
-
-func (p pipes) Close() error   { close(p); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	p <- server
-	return client, nil
-}
 
 // servePipes serves moody until stop, and returns a client for its plain requests.
 func servePipes(t *testing.T, protocol func(*http.Protocols, bool)) (client *http.Client, stop func()) {
@@ -53,10 +33,10 @@ func servePipes(t *testing.T, protocol func(*http.Protocols, bool)) (client *htt
 func serveHandler(handler http.Handler, protocol func(*http.Protocols, bool)) (client *http.Client, stop func()) {
 	protocols := new(http.Protocols)
 	protocol(protocols, true)
-	network := make(pipes)
+	network := pipenet.Listen()
 	server := &http.Server{Handler: handler, Protocols: protocols}
 	go func() { _ = server.Serve(network) }()
-	transport := &http.Transport{Protocols: protocols, DialContext: network.dial}
+	transport := &http.Transport{Protocols: protocols, DialContext: network.DialContext}
 	return &http.Client{Transport: transport}, func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()

@@ -4,7 +4,6 @@ package serve_test
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -12,37 +11,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 )
-
-// pipes is a listener without a network.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.conns:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.closed); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
 
 func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
 	const delay, age = 4 * time.Second, 5 * time.Minute
@@ -64,7 +34,7 @@ func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				listener := newPipes()
+				listener := pipenet.Listen()
 				p := start(t, serve.Config{DrainDelay: delay, ShutdownTimeout: time.Minute}, serve.Component{
 					Endpoints: []serve.Endpoint{{
 						Name: "test", Listener: listener, MaxConnectionAge: age, Handler: http.NotFoundHandler(),
@@ -87,8 +57,8 @@ func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
 }
 
 // comeAnew makes a request on a new connection each second for a while.
-func comeAnew(ctx context.Context, listener *pipes, path string, lasts time.Duration) {
-	c := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+func comeAnew(ctx context.Context, listener *pipenet.Pipes, path string, lasts time.Duration) {
+	c := &http.Client{Transport: &http.Transport{DialContext: listener.DialContext, DisableKeepAlives: true}}
 	for end := time.Now().Add(lasts); time.Now().Before(end) && retry.Sleep(ctx, time.Second); {
 		if resp, err := c.Get("http://test" + path); err == nil {
 			_ = resp.Body.Close()

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 )
 
 // TestNetHTTPStillDropsRequests holds the reason for age.go: for "Connection: close", net/http
@@ -15,7 +17,7 @@ import (
 // their way. RFC 9113, section 6.8, wants a GOAWAY that excludes no request first. When this test
 // fails, net/http does so: delete what age.go writes and parses, and have it set the header for HTTP/2 too.
 func TestNetHTTPStillDropsRequests(t *testing.T) {
-	listener := newPipes()
+	listener := pipenet.Listen()
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
@@ -48,9 +49,9 @@ type rawClient struct {
 }
 
 // dialRaw connects, and sends a request on stream 1.
-func dialRaw(t *testing.T, listener *pipes, path string) *rawClient {
+func dialRaw(t *testing.T, listener *pipenet.Pipes, path string) *rawClient {
 	t.Helper()
-	conn, err := listener.dial(t.Context(), "", "")
+	conn, err := listener.DialContext(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +103,9 @@ func (c *rawClient) read(pong bool) {
 }
 
 // startPipes serves handler on pipes until the test ends. It belongs into a bubble.
-func startPipes(t *testing.T, e serve.Endpoint) *pipes {
+func startPipes(t *testing.T, e serve.Endpoint) *pipenet.Pipes {
 	t.Helper()
-	listener := newPipes()
+	listener := pipenet.Listen()
 	e.Name = "test"
 	e.Listener = listener
 	p := start(t, serve.Config{ShutdownTimeout: time.Second}, serve.Component{Endpoints: []serve.Endpoint{e}})
@@ -199,10 +200,10 @@ func TestConnectionsHaveToBeRead(t *testing.T) {
 
 // stuck returns a connection with a request whose client reads no byte of the answer. With
 // HTTP/2 it keeps sending, so that pings do not find it.
-func stuck(t *testing.T, listener *pipes, h2 bool) net.Conn {
+func stuck(t *testing.T, listener *pipenet.Pipes, h2 bool) net.Conn {
 	t.Helper()
 	if !h2 {
-		conn, err := listener.dial(t.Context(), "", "")
+		conn, err := listener.DialContext(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func TestClientsThatVanishAreNoticed(t *testing.T) {
 func TestHeadersHaveToCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := startPipes(t, serve.Endpoint{Handler: http.NotFoundHandler()})
-		conn, err := listener.dial(t.Context(), "", "")
+		conn, err := listener.DialContext(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +330,7 @@ func TestWindowsAreThoseOfNetHTTP(t *testing.T) {
 		{Request: 16 << 10, Connection: 32 << 10},
 	} {
 		p := start(t, serve.Config{}, serve.Component{Endpoints: []serve.Endpoint{{
-			Name: "test", Listener: newPipes(), Handler: http.NotFoundHandler(), Windows: windows,
+			Name: "test", Listener: pipenet.Listen(), Handler: http.NotFoundHandler(), Windows: windows,
 		}}})
 		err := <-p.ended
 		if err == nil || !strings.Contains(err.Error(), "open the port of test: windows of") {
@@ -350,13 +351,13 @@ func (f from) String() string       { return f.address }
 
 // door is an endpoint with up to eight connections, four from a peer. Requests for /long last until the test ends.
 type door struct {
-	*pipes
+	*pipenet.Pipes
 	dialed int
 }
 
 func openDoor(t *testing.T) *door {
 	t.Helper()
-	return &door{pipes: startPipes(t, serve.Endpoint{
+	return &door{Pipes: startPipes(t, serve.Endpoint{
 		MaxConnections: 8, MaxConnectionsPerPeer: 4, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/long" || r.URL.Path == healthPath {
 				<-r.Context().Done()
@@ -372,7 +373,7 @@ func (d *door) dial(t *testing.T, host string) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
 	d.dialed++
-	d.conns <- from{server, fmt.Sprintf("%s:%d", host, d.dialed)}
+	d.Conns <- from{server, fmt.Sprintf("%s:%d", host, d.dialed)}
 	t.Cleanup(func() { _ = client.Close() })
 	<-time.After(time.Millisecond) // connections differ in age
 	synctest.Wait()

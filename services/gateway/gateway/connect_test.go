@@ -89,12 +89,7 @@ func TestServicesProveWhoTheyAre(t *testing.T) {
 				if tc.gateway != "" {
 					frame.Identity = authority.Identity(t, tc.gateway)
 				}
-				services, err := gateway.Connect(cfg, frame)
-				if err != nil {
-					return serve.Component{}, err
-				}
-				t.Cleanup(services.Close)
-				return gateway.New(cfg, services, frame)
+				return connected(t, cfg, frame)
 			})
 			// The gateway tries again until shortly before the deadline. On a busy machine its answer may come too late.
 			for timeout, says := 300*time.Millisecond, false; !says; timeout *= 4 {
@@ -116,12 +111,7 @@ func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
 		ImageResolver: "http://" + servetest.Start(t, newTagLister),
 	}
 	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
-		services, err := gateway.Connect(cfg, frame)
-		if err != nil {
-			return serve.Component{}, err
-		}
-		t.Cleanup(services.Close)
-		return gateway.New(cfg, services, frame)
+		return connected(t, cfg, frame)
 	})
 	c := newCaller(t, address)
 	st := status.Convert(c.evaluate(t, "example.com/fns/remote", "^1.0"))

@@ -43,13 +43,19 @@ func startPods(t *testing.T, manager lease.Manager) string {
 		t.Fatal(err)
 	}
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
-		services, err := gateway.Connect(cfg, frame)
-		if err != nil {
-			return serve.Component{}, err
-		}
-		t.Cleanup(services.Close)
-		return gateway.New(cfg, services, frame)
+		return connected(t, cfg, frame)
 	})
+}
+
+// connected returns a gateway with its connections to other services.
+func connected(tb testing.TB, cfg gateway.Config, frame servermain.Frame) (serve.Component, error) {
+	tb.Helper()
+	services, err := gateway.Connect(cfg, frame)
+	if err != nil {
+		return serve.Component{}, err
+	}
+	tb.Cleanup(services.Close)
+	return gateway.New(cfg, services, frame)
 }
 
 func TestConformanceInPods(t *testing.T) {

@@ -97,13 +97,7 @@ func startRememberingAs(
 		tb.Fatal(err)
 	}
 	address = servetest.Start(tb, func(frame servermain.Frame) (serve.Component, error) {
-		services, err := gateway.Connect(cfg, frame)
-		if err != nil {
-			return serve.Component{}, err
-		}
-		tb.Cleanup(services.Close)
-		component, err := gateway.New(cfg, services, frame)
-		return component, err
+		return connected(tb, cfg, frame)
 	})
 	return address, calls
 }

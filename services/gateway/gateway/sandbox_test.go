@@ -49,16 +49,17 @@ func newImages(t *testing.T) images {
 // the path as an argument, and its functions have it as their root.
 func expectNoSandbox(t *testing.T, dir string) {
 	t.Helper()
-	await.Equal(t, "sandboxes", func() (running string) {
+	await.Equal(t, "sandboxes", func() string {
+		var running []string
 		processes, _ := filepath.Glob("/proc/[0-9]*")
 		for _, process := range processes {
 			line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
 			mounts, _ := os.ReadFile(filepath.Join(process, "mountinfo"))
 			if strings.Contains(string(line), dir) || strings.Contains(string(mounts), filepath.Base(dir)+"/") {
-				running += process + " " + string(line) + "\n"
+				running = append(running, process+" "+string(line))
 			}
 		}
-		return running
+		return strings.Join(running, "\n")
 	}, "")
 }
 

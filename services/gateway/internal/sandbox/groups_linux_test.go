@@ -74,11 +74,7 @@ func TestDelegated(t *testing.T) {
 	if *delegated == "" {
 		return // this is no child process
 	}
-	l, err := sandbox.Find(t.Context(), config("runc"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
+	l := find(t, "runc")
 	cmd, _ := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/sleep", "0.5"}, Dir: "/"})
 	cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
 	ended := make(chan error, 1)

@@ -32,6 +32,17 @@ func config(launcher string) sandbox.Config {
 	}
 }
 
+// find returns a launcher until the test ends.
+func find(t *testing.T, name string) *sandbox.Launcher {
+	t.Helper()
+	l, err := sandbox.Find(t.Context(), config(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
 func TestChoiceOfTheLauncher(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "bwrap")
 	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no namespaces >&2\nexit 1\n"), 0o700); err != nil {
@@ -89,11 +100,7 @@ func TestSettingsOfTheLauncher(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
-	l, err := sandbox.Find(t.Context(), config("bubblewrap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
+	l := find(t, "bubblewrap")
 	fn := sandbox.Function{
 		Name: "fn@x", Root: "/store/x", Program: []string{"/fn", "--", "a"}, Dir: "/srv",
 		Env: []string{"A=b", "HOME=/h", "=", "c"},
@@ -128,7 +135,7 @@ func TestCommand(t *testing.T) {
 		t.Error("a function that may use the network has none")
 	}
 	fn.Root = t.TempDir()
-	err = errors.Join(os.Mkdir(fn.Root+"/etc", 0o755), os.WriteFile(fn.Root+"/etc/resolv.conf", nil, 0o644),
+	err := errors.Join(os.Mkdir(fn.Root+"/etc", 0o755), os.WriteFile(fn.Root+"/etc/resolv.conf", nil, 0o644),
 		os.Symlink("x", fn.Root+"/etc/hosts"))
 	if err != nil {
 		t.Fatal(err)
@@ -146,11 +153,7 @@ func TestZeroBytesAddNoArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	share(t, filepath.Dir(secret))
-	l, err := sandbox.Find(t.Context(), config("bubblewrap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
+	l := find(t, "bubblewrap")
 	const bind = "\x00--bind\x00/\x00/tmp/machine"
 	for _, fn := range []sandbox.Function{{Env: []string{"A=b" + bind}, Dir: "/"}, {Dir: "/" + bind}} {
 		fn.Name = "fn@x"
@@ -167,15 +170,11 @@ func TestZeroBytesAddNoArguments(t *testing.T) {
 
 // TestLauncherThatReachesALimit starts a sandbox with a user that may have no process more than the launcher.
 func TestLauncherThatReachesALimit(t *testing.T) {
-	l, err := sandbox.Find(t.Context(), config("bubblewrap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
+	l := find(t, "bubblewrap")
 	cmd, _ := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/true"}, Dir: "/"})
 	cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
 	cmd.Launch.Limits = func() confine.Limits { return confine.Limits{Processes: 1} }
-	_, err = fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
+	_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 	if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
 		t.Errorf("got %v, want an error with a retry hint", err)
 	}
@@ -239,11 +238,7 @@ func TestLimitsOfSandboxes(t *testing.T) {
 			if _, err := exec.LookPath(program); err != nil {
 				t.Skip(err)
 			}
-			l, err := sandbox.Find(t.Context(), config(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = l.Close() }()
+			l := find(t, name)
 			cmd, _ := l.Command(sandbox.Function{
 				Name: "fn@x", Root: "/", Program: []string{"/bin/cat", "/proc/self/limits", "/proc/self/oom_score_adj"}, Dir: "/",
 			})

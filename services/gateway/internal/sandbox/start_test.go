@@ -27,11 +27,7 @@ func eachLauncher(
 			if _, err := exec.LookPath(program); err != nil {
 				t.Skip(err)
 			}
-			l, err := sandbox.Find(t.Context(), config(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = l.Close() }()
+			l := find(t, name)
 			test(t, func(fn sandbox.Function) (fnproc.Outcome, error) {
 				fn.Name = "fn@x"
 				fn.Root = cmp.Or(fn.Root, "/")

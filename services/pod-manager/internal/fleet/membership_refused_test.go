@@ -70,9 +70,7 @@ func TestWithoutRightsEachOwnsAll(t *testing.T) {
 // TestRefusalsOfAnAPIServerThatHasJustStarted: it does not know Roles yet.
 func TestRefusalsOfAnAPIServerThatHasJustStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(nil)
-		a, b := join(t, server, 1), join(t, server, 2)
-		wait(4 * time.Second)
+		_, a, b := joinBoth(t)
 		forbidden(a.link)
 		for range 40 { // not longer than a Lease lasts
 			wait(100 * time.Millisecond)
@@ -186,9 +184,7 @@ func TestReplicaDeletesNothingByAnOldList(t *testing.T) {
 // TestLastReplicaStaysReady: a replica that is cut off has gateways ask others, if there are any.
 func TestLastReplicaStaysReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(nil)
-		a, b := join(t, server, 1), join(t, server, 2)
-		wait(4 * time.Second)
+		_, a, b := joinBoth(t)
 		a.link.Cut()
 		wait(16 * time.Second)
 		if a.Owners().StoodDown == "" || b.Owners().StoodDown != "" {

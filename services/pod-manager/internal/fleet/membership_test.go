@@ -61,6 +61,15 @@ func join(t *testing.T, server *Server, n int, change ...func(*membership.Config
 	return r
 }
 
+// joinBoth starts two replicas, and waits until each owns its part.
+func joinBoth(t *testing.T) (server *Server, a, b *member) {
+	t.Helper()
+	server = newServer(nil)
+	a, b = join(t, server, 1), join(t, server, 2)
+	wait(4 * time.Second)
+	return server, a, b
+}
+
 // kill ends a replica that cannot say so.
 func (r *member) kill() {
 	r.link.Cut()
@@ -124,9 +133,7 @@ func TestEachFunctionHasOneOwner(t *testing.T) {
 
 func TestLeavingReplicaIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(nil)
-		a, b := join(t, server, 1), join(t, server, 2)
-		wait(4 * time.Second)
+		_, a, b := joinBoth(t)
 		a.end()
 		wait(4 * time.Second) // one interval
 		if counts := owned(t, b); counts[0] != 60 {
@@ -139,9 +146,7 @@ func TestLeavingReplicaIsReplacedAtOnce(t *testing.T) {
 // way: the replica still deletes the Lease.
 func TestReplicaThatStopsDuringARenewalIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(nil)
-		a, b := join(t, server, 1), join(t, server, 2)
-		wait(4 * time.Second)
+		server, a, b := joinBoth(t)
 		a.link.Lag(0, 200*time.Millisecond)
 		a.Leave("it ends")
 		wait(50 * time.Millisecond)
@@ -160,9 +165,7 @@ func TestReplicaThatStopsDuringARenewalIsReplacedAtOnce(t *testing.T) {
 
 func TestSilentReplicaIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(nil)
-		a, b := join(t, server, 1), join(t, server, 2)
-		wait(4 * time.Second)
+		_, a, b := joinBoth(t)
 		a.kill()
 		wait(6 * time.Second)
 		if counts := owned(t, b); counts[0] == 60 {
@@ -179,9 +182,7 @@ func TestSilentReplicaIsReplaced(t *testing.T) {
 // functions.
 func TestCutOffReplicaStandsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(nil)
-		a, b := join(t, server, 1), join(t, server, 2)
-		wait(4 * time.Second)
+		_, a, b := joinBoth(t)
 		a.link.Cut()
 		var stopped time.Duration
 		for begin := time.Now(); time.Since(begin) < 30*time.Second; wait(50 * time.Millisecond) {
@@ -230,9 +231,7 @@ func TestClocksAreNotCompared(t *testing.T) {
 
 func TestReplicaThatStandsDownOwnsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(nil)
-		a, b := join(t, server, 1), join(t, server, 2)
-		wait(4 * time.Second)
+		_, a, b := joinBoth(t)
 		a.StandDown("no pod answers")
 		wait(4 * time.Second)
 		if counts := owned(t, a, b); counts[0] != 0 || counts[1] != 60 {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	namespace = "fns"

@@ -90,10 +90,7 @@ func TestAdoption(t *testing.T) {
 		},
 		{
 			name: "surplus in use", reason: "pods in use beyond the limit finish what they have, and go",
-			config: func(p *player) {
-				p.limits.MaxPods = 2
-				p.limits.MaxWaitlistLength = 1
-			},
+			config: twoPods,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2
@@ -109,10 +106,7 @@ func TestAdoption(t *testing.T) {
 		},
 		{
 			name: "surplus that does not serve yet", reason: "a pod that serves is not given up for one that does not",
-			config: func(p *player) {
-				p.limits.MaxPods = 2
-				p.limits.MaxWaitlistLength = 1
-			},
+			config: twoPods,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2

@@ -13,10 +13,6 @@ const noRoom = "Kubernetes has no room for a further function pod, and all are i
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	soon := func(p *player) { p.limits.ReadyTimeout = 25 * time.Second }
-	two := func(p *player) {
-		p.limits.MaxPods = 2
-		p.limits.MaxWaitlistLength = 1
-	}
 	play(t, []behaviour{
 		{
 			name: "an idle pod goes", reason: "the one unused for longest is evicted for a waiting lease",
@@ -58,7 +54,7 @@ func TestQuota(t *testing.T) {
 		},
 		{
 			name:   "who has none comes first",
-			reason: "a further pod for a pool that has one waits until each has one", config: two,
+			reason: "a further pod for a pool that has one waits until each has one", config: twoPods,
 			dialogue: `
 				cold 1 f-1
 				request 2 f => grant 2 f-1; create f-2

@@ -386,10 +386,7 @@ func TestTemplate(t *testing.T) {
 		},
 		{
 			name: "one after the other", reason: "a pool has one pod more than it needs while pods are replaced",
-			config: func(p *player) {
-				p.limits.MaxPods = 2
-				p.limits.MaxWaitlistLength = 1
-			},
+			config: twoPods,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2
@@ -609,10 +606,7 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 		{
 			name:   "deletes ours",
 			reason: "pods that are lost together are one attempt, and after two of those there is a third",
-			config: func(p *player) {
-				p.limits.MaxPods = 2
-				p.limits.MaxWaitlistLength = 1
-			},
+			config: twoPods,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2

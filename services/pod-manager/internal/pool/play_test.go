@@ -131,6 +131,12 @@ func newPlayer(test behaviour) *player {
 	return p
 }
 
+// twoPods has a second pod when more than one lease waits.
+func twoPods(p *player) {
+	p.limits.MaxPods = 2
+	p.limits.MaxWaitlistLength = 1
+}
+
 // configured returns the configuration as it is now.
 func (p *player) configured() pool.Config {
 	config, limits := p.config, p.limits
