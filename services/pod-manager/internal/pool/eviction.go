@@ -31,8 +31,16 @@ func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUnti
 
 // admits reports whether pool p may create a pod now, because the quota has room and no other pool is first.
 func (c *capacity) admits(now time.Time, p *pool) bool {
-	line := c.rankedLine()
-	return !c.atQuota(now) && (len(line) == 0 || line[0] == p)
+	first := c.nextInLine()
+	return !c.atQuota(now) && (first == nil || first == p)
+}
+
+// nextInLine returns the waiting pool that may create the next pod, or nil if no pool waits for capacity.
+func (c *capacity) nextInLine() *pool {
+	if len(c.line) == 0 {
+		return nil
+	}
+	return c.rankedLine()[0]
 }
 
 // rankedLine returns the pools that wait for capacity. Pools without a usable pod are first.
@@ -118,21 +126,19 @@ func (m *Machine) countLeaving(now time.Time) int {
 }
 
 // idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned
-// is false, it returns all other idle pods. It omits pods that another replica may use, because their expiry was
-// recently extended. Replicas regularly extend the expiry of pods in use. A pod may even be in use if this replica
-// extended the expiry, because the other replica then writes its use later. Owners and replicas that do not coordinate
-// ignore their own extensions, because they would have to wait for their own idle pods.
+// is false, it returns all other idle pods, except pods with a recently extended expiry. Replicas regularly extend
+// the expiry of pods in use, so another replica may use such a pod, even if this replica extended the expiry: the
+// other replica then writes its use later. Replicas that do not coordinate ignore their own extensions, because a
+// replica that is alone would have to wait for its own idle pods.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
-	// If callers run in the processes of the replicas, they use the pods of all owners.
-	knowsUses := owned && (!m.config.InProcess || m.ownership.replicas == 1)
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
 			extended := pod.expiry.written
-			if owned || p.owner.Alone {
+			if p.owner.Alone {
 				extended = pod.expiry.foreign
 			}
-			unused := knowsUses || s.age(extended.Add(-p.limits.TTL)) > extensionInterval(p.limits.TTL)+watchLag
+			unused := owned || s.age(extended.Add(-p.limits.TTL)) > extensionInterval(p.limits.TTL)+watchLag
 			if p.owner.isCertain() == owned && pod.isIdle() && unused {
 				idle = append(idle, pod)
 			}

@@ -195,6 +195,8 @@ func (k ProblemKind) faultClass() fault.Class {
 		return fault.Unavailable
 	case Fatal, Stuck:
 		return fault.Precondition
+	case Full:
+		return fault.Exhausted
 	default:
 		return fault.Internal
 	}

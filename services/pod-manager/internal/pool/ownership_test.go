@@ -565,47 +565,6 @@ func TestQuotaSparesPodsThatAnotherReplicaMayUse(t *testing.T) {
 	}
 }
 
-// TestQuotaInTheProcessOfItsCallersSparesOwnedPods has another replica, with callers of its own, use one of two idle
-// pods that this replica owns. Without another replica, all uses are known here.
-func TestQuotaInTheProcessOfItsCallersSparesOwnedPods(t *testing.T) {
-	t.Parallel()
-	full := pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}
-	for replicas, spared := range map[int]bool{1: false, 2: true} {
-		s := newStage(func(p *player) { p.config.InProcess = true })
-		s.handle(pool.OwnersChanged{Replicas: replicas, Owner: func(pool.Function) pool.Owner {
-			return pool.Owner{Mine: true}
-		}})
-		used, own := observed("used-1", function("used"), 1, s.now), observed("own-1", function("own"), 1, s.now)
-		own.ReclaimAfter = s.now.Add(8 * time.Minute) // two minutes ago, and its time to live is ten
-		used.ReclaimAfter = s.now.Add(10 * time.Minute)
-		s.handle(used, own)
-		s.pass(1)
-		s.handle(pool.LeaseRequested{Lease: 1, Function: own.Function}, pool.LeaseEnded{Lease: 1})
-		s.handle(pool.LeaseRequested{Lease: 2, Function: function("g")}, pool.CreateFailed{Name: "g-1", Problem: full})
-		want := map[bool]string{true: "own-1", false: "used-1"}[spared]
-		if a, deleted := last[pool.Delete](s); !deleted || a.Name != want {
-			t.Fatalf("%d replicas: %+v is deleted, want %s", replicas, a, want)
-		}
-		if !spared {
-			continue
-		}
-		s.handle(pool.PodGone{Name: "own-1", UID: "own-1"})
-		waited := 1
-		for ; waited < 120; waited++ {
-			if a, created := last[pool.Create](s); created {
-				s.handle(pool.CreateFailed{Name: a.Name, Problem: full})
-			}
-			if slices.Contains(s.states(used.Function), podmanagerv1.Pod_STATE_DELETING) {
-				break
-			}
-			s.pass(1)
-		}
-		if waited < 62 || waited > 75 {
-			t.Errorf("the pod is deleted %d s after another replica used it, want 62 s", waited)
-		}
-	}
-}
-
 // TestPodsThatOthersDeleteMakeNoRoom has a pod of another owner be broken, which only that owner deletes: it does not
 // keep an idle pod from making way.
 func TestPodsThatOthersDeleteMakeNoRoom(t *testing.T) {

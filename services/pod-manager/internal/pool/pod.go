@@ -202,6 +202,7 @@ func (p *pod) isDeletedHere() bool {
 func (p *pod) returnToStarting(s *step) {
 	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
+		p.since = s.at
 		p.removal = removal{}
 	}
 }

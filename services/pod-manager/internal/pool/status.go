@@ -94,11 +94,14 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 		Active: clamp(p.use.leases), LeasesTotal: p.use.total, CreateTime: timestamp(created),
 		ReadyTime: timestamp(p.becameReady.at), ReclaimTime: timestamp(p.expiry.at),
 	}
-	if p.state == ready && outdated {
-		s.Reason = "it is of another template or other settings, and serves until a new pod is ready"
-	}
-	if p.state == creating || p.state == starting {
+	switch p.state {
+	case ready:
+		if outdated {
+			s.Reason = "it is of another template or other settings, and serves until a new pod is ready"
+		}
+	case creating, starting:
 		s.Reason = cmp.Or(p.observed.Problem.Reason, p.observed.Reason)
+	default:
 	}
 	if s.GetState() == podmanagerv1.Pod_STATE_STARTING {
 		s.Phase = p.phase()
