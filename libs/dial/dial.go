@@ -7,6 +7,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,10 +53,7 @@ func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, err
 				return r.conn, r.err
 			}
 		case <-ctx.Done():
-			if last == nil {
-				last = fmt.Errorf("dial tcp %s: %w", address, ctx.Err())
-			}
-			return nil, last
+			return nil, cmp.Or(last, fmt.Errorf("dial tcp %s: %w", address, ctx.Err()))
 		}
 	}
 }

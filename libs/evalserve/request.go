@@ -39,12 +39,9 @@ func isGRPC(contentType string) bool {
 // isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. Like Connect, it
 // ignores the case of letters.
 func isProto(contentType string) bool {
-	switch strings.ToLower(contentType) {
-	case "application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{
+		"application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto",
+	}, strings.ToLower(contentType))
 }
 
 // body is the request body that Connect reads. It leaves out the resource list of a gRPC message, because the

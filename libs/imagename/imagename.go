@@ -152,10 +152,4 @@ func (n Name) String() string {
 
 // Short returns the last path segment and the tag, such as "set-namespace:v0.4.5", for display to users. Images of
 // different registries may have the same short name.
-func (n Name) Short() string {
-	base := path.Base(n.Repository)
-	if n.Tag == "" {
-		return base
-	}
-	return base + ":" + n.Tag
-}
+func (n Name) Short() string { return Name{Repository: path.Base(n.Repository), Tag: n.Tag}.String() }

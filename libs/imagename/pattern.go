@@ -106,11 +106,7 @@ func ParsePatterns(list []string) (Patterns, error) {
 // Match reports whether a pattern of the list matches an image's repository. It makes the registry canonical first,
 // so that all names of a registry, such as index.docker.io, are treated alike.
 func (ps Patterns) Match(name Name) bool {
-	return len(ps) > 0 && ps.MatchRepository(CanonicalRepository(name.Repository))
-}
-
-// MatchRepository reports whether a pattern of the list matches a repository in canonical spelling.
-func (ps Patterns) MatchRepository(repository string) bool {
+	repository := CanonicalRepository(name.Repository)
 	return slices.ContainsFunc(ps, func(p Pattern) bool { return p.Match(repository) })
 }
 

@@ -32,6 +32,9 @@ type material struct {
 	content string
 }
 
+// noMaterial is the material of a program that waits for its first certificate.
+var noMaterial = new(material)
+
 // expiry is the end of a certificate's validity. The certificate is this program's or its issuer's.
 type expiry struct {
 	// what is "certificate" or "issuer".

@@ -42,7 +42,8 @@ type Config struct {
 type Identity struct {
 	directory string
 	log       *slog.Logger
-	// current is the certificate in use. It is nil while the program waits for its first certificate over the network.
+	// current is the certificate in use. It is noMaterial while the program waits for its first certificate over the
+	// network.
 	current   atomic.Pointer[material]
 	available chan struct{}
 	// changed is the function that OnChange registered. It may be nil.
@@ -82,33 +83,23 @@ func (i *Identity) Available() <-chan struct{} {
 // function must not block.
 func (i *Identity) OnChange(changed func()) {
 	i.changed.Store(&changed)
-	if i.current.Load() != nil {
+	if i.current.Load() != noMaterial {
 		changed()
 	}
 }
 
 // ID returns the SPIFFE ID in this program's certificate, or the zero ID while there is no certificate.
-func (i *Identity) ID() ID {
-	if current := i.current.Load(); current != nil {
-		return current.id
-	}
-	return ID{}
-}
+func (i *Identity) ID() ID { return i.current.Load().id }
 
 // Authorities returns the trusted authorities as PEM, or an empty string while there is no certificate.
-func (i *Identity) Authorities() string {
-	if current := i.current.Load(); current != nil {
-		return current.bundle
-	}
-	return ""
-}
+func (i *Identity) Authorities() string { return i.current.Load().bundle }
 
 func (i *Identity) useMaterial(found *material) {
 	former := i.current.Swap(found)
 	if changed := i.changed.Load(); changed != nil {
 		(*changed)()
 	}
-	if former == nil {
+	if former == noMaterial {
 		close(i.available)
 	}
 }
@@ -118,7 +109,7 @@ var errPending = errors.New("this program has no certificate yet")
 
 func (i *Identity) ownCertificate() (*tls.Certificate, error) {
 	current := i.current.Load()
-	if current == nil {
+	if current == noMaterial {
 		return nil, errPending
 	}
 	return &current.certificate, nil
@@ -184,20 +175,12 @@ func (i *Identity) warnOfExpiries(ctx context.Context) {
 
 func (i *Identity) nearExpiries(now time.Time) []expiry {
 	var near []expiry
-	for _, e := range i.expiries() {
+	for _, e := range i.current.Load().expiries {
 		if !now.Before(e.warn) {
 			near = append(near, e)
 		}
 	}
 	return near
-}
-
-// expiries returns the expiries of the current certificate and of its issuer.
-func (i *Identity) expiries() []expiry {
-	if current := i.current.Load(); current != nil {
-		return current.expiries
-	}
-	return nil
 }
 
 // Details returns the certificate's problems for health checks. A problem is a certificate that expires soon, or an
@@ -227,7 +210,7 @@ func (i *Identity) registerMetrics(meter metric.Meter) {
 			"Unix time at which the program begins to report the expiry: an hour before, or in the last quarter of "+
 				"a shorter life. Labels: certificate.")))
 	telemetry.Must(meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		for _, e := range i.expiries() {
+		for _, e := range i.current.Load().expiries {
 			what := metric.WithAttributes(attribute.String("certificate", e.what))
 			o.ObserveFloat64(expires, float64(e.at.Unix()), what)
 			o.ObserveFloat64(warns, float64(e.warn.Unix()), what)
@@ -241,6 +224,7 @@ func (i *Identity) registerMetrics(meter metric.Meter) {
 // running while they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) *Identity {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
+	i.current.Store(noMaterial)
 	i.registerMetrics(meters.Meter("mtls"))
 	return i
 }
@@ -252,7 +236,7 @@ func (i *Identity) Replace(files map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	if current := i.current.Load(); current == nil || current.content != found.content {
+	if i.current.Load().content != found.content {
 		i.useMaterial(found)
 	}
 	return nil

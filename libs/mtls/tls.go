@@ -68,7 +68,7 @@ func (i *Identity) verifyPeer(state tls.ConnectionState, usage x509.ExtKeyUsage)
 		return ID{}, errors.New("the peer has no certificate")
 	}
 	current := i.current.Load()
-	if current == nil {
+	if current == noMaterial {
 		return ID{}, errPending
 	}
 	options := x509.VerifyOptions{

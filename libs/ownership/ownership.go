@@ -14,7 +14,9 @@ import (
 // their addresses, host:port. Owner uses rendezvous hashing. When a replica starts or stops, only the images that
 // this replica gains or loses change their owner.
 func Owner(replicas []string, image string) int {
-	function, owner := functionOf(image), -1
+	// A caller that sends tag and digest must use the same pods as a caller that sends only the tag.
+	function, _, _ := strings.Cut(image, "@")
+	owner := -1
 	var best uint64
 	for i, replica := range replicas {
 		s := score(replica, function)
@@ -23,13 +25,6 @@ func Owner(replicas []string, image string) int {
 		}
 	}
 	return owner
-}
-
-// functionOf returns an image's name without the digest. Owners are chosen by this name, because a caller that
-// sends tag and digest must use the same pods as a caller that sends only the tag.
-func functionOf(image string) string {
-	name, _, _ := strings.Cut(image, "@")
-	return name
 }
 
 // score returns the weight of a replica for a function. The replica with the highest weight owns the function. The

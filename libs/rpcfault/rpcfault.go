@@ -48,9 +48,7 @@ var codes = map[fault.Class]connect.Code{
 }
 
 // Code returns the code of err's class.
-func Code(err error) connect.Code {
-	return codes[fault.Of(err)]
-}
+func Code(err error) connect.Code { return codes[fault.Of(err)] }
 
 // ToConnect converts err to an RPC error with the text of err and the status code of err's class. The RPC error
 // also contains err's status detail and retry hint, if any. ToConnect returns nil for nil, and returns a

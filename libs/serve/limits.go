@@ -107,10 +107,7 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 // connection that was idle for longest.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
-		if c.requests > 0 {
-			continue
-		}
-		if best == nil || l.compareIdle(c, best) < 0 {
+		if c.requests == 0 && (best == nil || l.compareIdle(c, best) < 0) {
 			best = c
 		}
 	}

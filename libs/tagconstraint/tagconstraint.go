@@ -74,10 +74,7 @@ func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	var best *semver.Version
 	for _, t := range tags {
 		v := release(t)
-		if v == nil || !c.versions.Check(v) {
-			continue
-		}
-		if best == nil || compare(v, best) > 0 {
+		if v != nil && c.versions.Check(v) && (best == nil || compare(v, best) > 0) {
 			best = v
 		}
 	}

@@ -113,7 +113,7 @@ var named = []mutation{
 	},
 	{
 		Name: "a silent replica is not called after all others", Package: "libs/rpcclient",
-		Edits: []edit{{`return rank\(x\) - rank\(y\)`, "return 0"}},
+		Edits: []edit{{`return int\(telemetry\.Bool\(x\.Silent\(\)\) - telemetry\.Bool\(y\.Silent\(\)\)\)`, "return 0"}},
 	},
 	{
 		Name: "a pod whose callers leave is not checked", Package: "services/pod-manager/internal/pool",

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +20,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // Program describes the program under test. It must serve immediately, without waiting for other services.
@@ -111,17 +112,13 @@ func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, 
 
 // onThreadWithout calls start on a thread where the given system call seems not to exist. Processes that start
 // creates also lack the system call. The thread exits afterwards.
-func onThreadWithout(call uintptr, start func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // not unlocked, so that Go destroys the thread with its goroutine
-		err := concealCall(call)
-		if err == nil {
+func onThreadWithout(call uintptr, start func() error) (err error) {
+	osthread.Own(func() {
+		if err = concealCall(call); err == nil {
 			err = start()
 		}
-		result <- err
-	}()
-	return <-result
+	})
+	return err
 }
 
 // concealCall makes a system call fail on this thread, as if the kernel did not have it. It loads a seccomp filter.
