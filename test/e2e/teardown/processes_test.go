@@ -7,11 +7,52 @@ package teardown_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// bystander is a process in a network namespace and an empty control group, as other users of the machine have.
+type bystander struct {
+	pid   int
+	group string
+}
+
+// newBystander starts a bystander, which ends with the test.
+func newBystander(t *testing.T) bystander {
+	t.Helper()
+	hierarchy := filepath.Join(controlGroups, "pids")
+	if _, err := os.Stat(hierarchy); err != nil {
+		hierarchy = controlGroups // version 2 has only one
+	}
+	group, err := os.MkdirTemp(hierarchy, "bystander-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(group) }) // the test has said so if it is gone
+	command := exec.Command("cat")             // it ends when its input does
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = input.Close()
+		_ = command.Wait() // the test has said so if it was killed
+	})
+	return bystander{command.Process.Pid, group}
+}
+
+// has reports whether a line is of the bystander.
+func (b bystander) has(line string) bool {
+	return line == b.group || strings.HasPrefix(line, fmt.Sprintf("%d ", b.pid))
+}
 
 // processes lists the processes that are in the cluster's control groups, or in separate
 // namespaces, as everything of a cluster is. The others come and go on a machine in use, and so do

@@ -31,7 +31,7 @@ const (
 
 // TestDownAfterAKill takes down a cluster whose processes have all ended.
 func TestDownAfterAKill(t *testing.T) {
-	before := afresh(t)
+	before, beside := afresh(t)
 	cluster(t, "up")
 	t.Cleanup(func() { cluster(t, "down") })
 	during := look(t)
@@ -45,14 +45,14 @@ func TestDownAfterAKill(t *testing.T) {
 		t.Fatalf("after all its processes were killed the cluster is %s", state)
 	}
 	cluster(t, "down")
-	compare(t, before, look(t))
+	compare(t, before, beside)
 }
 
 // TestUpAfterAKill brings a cluster up after another one was killed while it started, with a
 // truncated state file. It works as any other: tests pass on it, while other tests may run on a
 // cluster of another name, as in `make test`. Then it is taken down.
 func TestUpAfterAKill(t *testing.T) {
-	before := afresh(t)
+	before, beside := afresh(t)
 	t.Cleanup(func() { cluster(t, "down") })
 	kill := startUp(t)
 	lookAtEvidence(t)
@@ -74,14 +74,15 @@ func TestUpAfterAKill(t *testing.T) {
 		t.Errorf("the tests on the cluster: %v\n%s", err, output)
 	}
 	cluster(t, "down")
-	compare(t, before, look(t))
+	compare(t, before, beside)
 }
 
-// afresh records the state of the machine, without leftovers of an interrupted run.
-func afresh(t *testing.T) machine {
+// afresh records the state of the machine with a bystander, and without leftovers of an interrupted run.
+func afresh(t *testing.T) (machine, bystander) {
 	t.Helper()
 	cluster(t, "down")
-	return look(t)
+	beside := newBystander(t)
+	return look(t), beside
 }
 
 // startUp begins to bring the cluster up, and returns when its container runtime runs. Then up can
@@ -164,7 +165,7 @@ func killAll(t *testing.T) {
 	t.Helper()
 	for found := true; found; {
 		found = false
-		for _, group := range directories(t, "/sys/fs/cgroup") {
+		for _, group := range directories(t, controlGroups) {
 			if !own(group) {
 				continue
 			}
