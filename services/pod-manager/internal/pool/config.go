@@ -65,9 +65,6 @@ func (c Config) limitsOf(f Function) Limits {
 	return l
 }
 
-// version returns the version of the template and settings for new pods of a function.
-func (c Config) version(l Limits) version { return version{c.Template, l.Settings} }
-
 // version identifies the template and settings of a pod. A pod from an earlier release has no settings version, and
 // so is never current.
 type version struct{ template, settings string }

@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -116,18 +117,15 @@ func (m *Machine) judgeConnectivity(s *step) {
 // setLost marks this replica as disconnected if at least two pods (minSilentPods) are silent. After a change, it
 // emits [StandDown]. unheard is the number of pods that were silent since the last answer of any pod.
 func (m *Machine) setLost(s *step, unheard int) {
-	c := &m.connectivity
-	was := c.lost
-	switch {
-	case unheard < minSilentPods:
-		c.lost = ""
-	case was == "":
-		c.lost = fmt.Sprintf("%d function pods that Kubernetes reports as ready do not answer it, and none does", unheard)
+	former, lost := m.connectivity.lost, ""
+	if unheard >= minSilentPods {
+		lost = cmp.Or(former, fmt.Sprintf(
+			"%d function pods that Kubernetes reports as ready do not answer it, and none does", unheard))
 	}
-	if c.lost == was {
-		return
+	if lost != former {
+		m.connectivity.lost = lost
+		s.emit(StandDown{Reason: lost})
 	}
-	s.emit(StandDown{Reason: c.lost})
 }
 
 // confirmsSilence reports whether a draining pod may be deleted. A pod that does not answer may be healthy if this

@@ -31,16 +31,8 @@ func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUnti
 
 // admits reports whether pool p may create a pod now, because the quota has room and no other pool is first.
 func (c *capacity) admits(now time.Time, p *pool) bool {
-	first := c.nextInLine()
-	return !c.atQuota(now) && (first == nil || first == p)
-}
-
-// nextInLine returns the waiting pool that may create the next pod, or nil if no pool waits for capacity.
-func (c *capacity) nextInLine() *pool {
-	if len(c.line) == 0 {
-		return nil
-	}
-	return c.rankedLine()[0]
+	line := c.rankedLine()
+	return !c.atQuota(now) && (len(line) == 0 || line[0] == p)
 }
 
 // rankedLine returns the pools that wait for capacity. Pools without a usable pod are first.

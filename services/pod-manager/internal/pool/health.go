@@ -195,8 +195,6 @@ func (k ProblemKind) faultClass() fault.Class {
 		return fault.Unavailable
 	case Fatal, Stuck:
 		return fault.Precondition
-	case Full:
-		return fault.Exhausted
 	default:
 		return fault.Internal
 	}

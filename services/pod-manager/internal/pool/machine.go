@@ -70,8 +70,8 @@ func (m *Machine) nextPool() *pool {
 		m.step.dirty = slices.Delete(dirty, 0, 1) // reuses the memory
 		return p
 	}
-	if p := m.capacity.nextInLine(); p != nil && m.capacity.admits(m.step.at, p) {
-		return p
+	if line := m.capacity.rankedLine(); len(line) > 0 && !m.capacity.atQuota(m.step.at) {
+		return line[0]
 	}
 	return nil
 }
@@ -80,11 +80,10 @@ func (m *Machine) nextPool() *pool {
 func (m *Machine) pool(s *step, f Function) *pool {
 	p, ok := m.byFunction[f]
 	if !ok {
-		limits := m.config.limitsOf(f)
 		p = &pool{
-			function: f, limits: limits, version: m.config.version(limits), since: m.since,
-			predecessors: make(map[int]string), emptySince: s.at, owner: m.ownership.of(f),
+			function: f, since: m.since, predecessors: make(map[int]string), emptySince: s.at, owner: m.ownership.of(f),
 		}
+		p.configure(s, m.config)
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p
 	}
@@ -428,8 +427,8 @@ func (m *Machine) collectGarbage(s *step) {
 		}
 	}
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
-		if !p.canDelete(s.at) {
-			return false
+		if len(p.pods) > 0 || len(p.queue) > 0 || p.minPods > 0 || s.age(p.emptySince) < goneFor {
+			return false // an empty pool contains UIDs of deleted pods, which determine the names of new pods
 		}
 		delete(m.byFunction, p.function)
 		m.capacity.leaveLine(p)

@@ -202,7 +202,6 @@ func (p *pod) isDeletedHere() bool {
 func (p *pod) returnToStarting(s *step) {
 	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
-		p.since = s.at
 		p.removal = removal{}
 	}
 }

@@ -136,16 +136,10 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	return false
 }
 
-// canDelete reports whether an empty pool can be removed from memory. The pool stays for 10 minutes (goneFor),
-// because it stores UIDs of deleted pods that determine the names of new pods.
-func (p *pool) canDelete(now time.Time) bool {
-	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
-}
-
 func (p *pool) configure(s *step, c Config) {
 	former := p.version
 	p.limits = c.limitsOf(p.function)
-	p.version = c.version(p.limits)
+	p.version = version{c.Template, p.limits.Settings}
 	if former.template != "" && former != p.version {
 		p.since = s.moment
 	}
@@ -164,8 +158,11 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 		p.countDeletion(s, pod)
 	case o.Deleting:
 		pod.setState(s.at, deleting, pod.reason)
+	case pod.changedSinceDrain() && s.at.Before(pod.expiry.at):
+		pod.returnToStarting(s) // another replica may use it
+		p.followObservation(s, pod, o)
 	case pod.changedSinceDrain():
-		p.reconsiderRemoval(s, pod)
+		pod.removal.version = o.ResourceVersion
 	case !pod.state.usable():
 		pod.removal.unsound = pod.removal.unsound || o.Problem.Kind.broken()
 	case o.Problem.Kind.broken():
@@ -181,17 +178,6 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	}
 	pod.ran = pod.ran || o.containersRun()
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
-}
-
-// reconsiderRemoval decides about a draining pod that changed. It still removes an expired pod. Otherwise the pod
-// becomes usable again, because another replica may use it.
-func (p *pool) reconsiderRemoval(s *step, pod *pod) {
-	if !s.at.Before(pod.expiry.at) {
-		pod.removal.version = pod.observed.ResourceVersion
-		return
-	}
-	pod.returnToStarting(s)
-	p.followObservation(s, pod, pod.observed)
 }
 
 // extendNeeded extends the expiry of pods that are in use or belong to the minimum number of pods. It runs with

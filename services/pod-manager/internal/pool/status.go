@@ -94,14 +94,11 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 		Active: clamp(p.use.leases), LeasesTotal: p.use.total, CreateTime: timestamp(created),
 		ReadyTime: timestamp(p.becameReady.at), ReclaimTime: timestamp(p.expiry.at),
 	}
-	switch p.state {
-	case ready:
-		if outdated {
-			s.Reason = "it is of another template or other settings, and serves until a new pod is ready"
-		}
-	case creating, starting:
+	if p.state == ready && outdated {
+		s.Reason = "it is of another template or other settings, and serves until a new pod is ready"
+	}
+	if p.state == creating || p.state == starting {
 		s.Reason = cmp.Or(p.observed.Problem.Reason, p.observed.Reason)
-	default:
 	}
 	if s.GetState() == podmanagerv1.Pod_STATE_STARTING {
 		s.Phase = p.phase()
