@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,6 +54,8 @@ type Config[K comparable, V any] struct {
 	// MaxKept is the maximum number of entries that are refreshed in the background. The most recently used entries
 	// have priority.
 	MaxKept int
+	// Log receives the panics of fetches.
+	Log *slog.Logger
 }
 
 // Answer is a value that the cache returns, with its age and origin.
@@ -95,10 +99,9 @@ type fetch[V any] struct {
 	generation int
 	progress   atomic.Pointer[error]
 	// done is closed when the result of the fetch is set.
-	done     chan struct{}
-	value    V
-	err      error
-	panicked any
+	done  chan struct{}
+	value V
+	err   error
 }
 
 var (
@@ -266,8 +269,9 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	defer context.AfterFunc(c.stopping, cancel)() //nolint:contextcheck // stops the fetch
 	func() {
 		defer func() {
-			if f.panicked = recover(); f.panicked != nil { // callers may recover: see awaitFetch
-				f.err = fault.New(fault.Internal, "the fetch panicked: %v", f.panicked)
+			if p := recover(); p != nil {
+				c.cfg.Log.ErrorContext(ctx, "fetch panicked", "panic", p, "stack", string(debug.Stack()))
+				f.err = fault.New(fault.Internal, "defect in the fetch: the program's log has the details")
 			}
 		}()
 		f.value, f.err = c.cfg.Fetch(ctx, key)
@@ -321,8 +325,6 @@ func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[
 		return none, f.timeoutError(early.Err())
 	}
 	switch {
-	case f.panicked != nil:
-		panic(f.panicked)
 	case f.err == nil:
 		return Answer[V]{Value: f.value, Source: Miss}, nil
 	case stale != nil && isOutage(f.err):

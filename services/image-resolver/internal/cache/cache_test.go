@@ -5,7 +5,9 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -257,17 +259,18 @@ func TestFetchContinuesWithoutCallers(t *testing.T) {
 	})
 }
 
-// TestPanicInAFetchReachesItsCallers, and no others.
-func TestPanicInAFetchReachesItsCallers(t *testing.T) {
-	s := newSource(t, nil)
+// TestPanicInAFetchIsAnError of its callers, who may be in goroutines that nobody else protects.
+func TestPanicInAFetchIsAnError(t *testing.T) {
+	var log strings.Builder
+	s := newSource(t, func(c *cache.Config[string, int]) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	s.other = func() (int, error) { panic("a defect") }
-	defer func() {
-		if recover() == nil {
-			t.Error("the panic is lost")
-		}
-		s.expect(t, 1, cache.Miss)
-	}()
-	_, _ = s.Get(t.Context(), "other")
+	if _, err := s.Get(t.Context(), "other"); fault.Of(err) != fault.Internal {
+		t.Errorf("Get: %v, want Internal", err)
+	}
+	if !strings.Contains(log.String(), "a defect") || !strings.Contains(log.String(), "cache_test.go") {
+		t.Errorf("the log does not say what the panic was, and where:\n%s", log.String())
+	}
+	s.expect(t, 1, cache.Miss)
 }
 
 func TestSlowSourceIsUnavailable(t *testing.T) {

@@ -5,6 +5,7 @@ package cache_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
@@ -18,6 +19,7 @@ func ExampleCache() {
 		},
 		Size:     func(image, digest string) int64 { return int64(len(image) + len(digest)) },
 		MaxBytes: 1 << 20, MaxFetches: 8, FetchTimeout: time.Minute, StaleWait: time.Second,
+		Log: slog.Default(),
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	for range 2 {

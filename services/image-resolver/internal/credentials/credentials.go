@@ -67,7 +67,7 @@ type file struct {
 
 // New reads the docker configuration files. Missing files are ignored, but an invalid file is an error.
 func New(cfg Config) (*Store, error) {
-	s := &Store{cfg: cfg, helpers: newHelpers()}
+	s := &Store{cfg: cfg, helpers: newHelpers(cfg.Log)}
 	for _, path := range cfg.Files {
 		f := &file{path: path, config: new(dockerConfig)}
 		if _, err := f.readChanges(); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -81,9 +81,9 @@ func New(cfg Config) (*Store, error) {
 // helperKey identifies the cached answer of a credential helper for a registry.
 type helperKey struct{ helper, server string }
 
-func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {
+func newHelpers(log *slog.Logger) *cache.Cache[helperKey, types.AuthConfig] {
 	return cache.New(cache.Config[helperKey, types.AuthConfig]{
-		MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: helperTimeout + 2*helperGrace,
+		MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: helperTimeout + 2*helperGrace, Log: log,
 		Fetch: func(ctx context.Context, k helperKey) (types.AuthConfig, error) {
 			return runHelper(ctx, helperTimeout, k.helper, k.server)
 		},

@@ -73,7 +73,7 @@ func New(cfg Config) *Resolver {
 	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log, tracer: cfg.Telemetry.Tracers.Tracer(scope)}
 	r.cache = cache.New(cache.Config[key, answer]{
 		Fetch: r.fetch, Lifetime: r.lifetimeOf, MaxBytes: cfg.MaxBytes, Size: sizeOf, MaxFetches: maxFetches,
-		FetchTimeout: fetchTimeout, StaleWait: staleWait, KeepFor: keepFor, MaxKept: maxKept,
+		FetchTimeout: fetchTimeout, StaleWait: staleWait, KeepFor: keepFor, MaxKept: maxKept, Log: r.log,
 	})
 	meter := cfg.Telemetry.Meters.Meter(scope)
 	r.answers = telemetry.Must(meter.Int64Counter("fn.resolver.answers",
