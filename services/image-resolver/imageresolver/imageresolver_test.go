@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,6 +178,58 @@ func TestPullCredentials(t *testing.T) {
 	got, err := resolve(t, r, s.registry.Host+"/fn:v1")
 	if err != nil || !got.GetPullCredentials() {
 		t.Errorf("%v, %v, want that a pod needs credentials", got, err)
+	}
+}
+
+// TestPullCredentialsFollowTheRegistry has a registry with cached images become private, and the resolver get a login.
+func TestPullCredentialsFollowTheRegistry(t *testing.T) {
+	users := func() map[string]string { return map[string]string{"user": "right"} }
+	var closed atomic.Bool
+	s := open(testregistry.On("/v2/", func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if closed.Load() {
+			next = testregistry.BasicAuth(users)(next)
+		}
+		next.ServeHTTP(w, req)
+	}))(t)
+	image := s.registry.Push(t, "fn:v1", function)
+	s.registry.Tag(t, "fn:v2", image)
+	other := s.registry.Push(t, "fn:v3", function)
+	s.config.AuthSecretPath = t.TempDir() + "/config.json"
+	r, _ := start(t, s.config)
+	expect := func(ref string, refresh, want bool) {
+		t.Helper()
+		got, err := r.ResolveImage(t.Context(),
+			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn" + ref, Refresh: refresh})
+		if err != nil || got.GetPullCredentials() != want {
+			t.Errorf("%s: %v, %v, want pull credentials: %v", ref, got, err, want)
+		}
+	}
+	for _, ref := range []string{":v1", "@" + digest(t, image), "@" + digest(t, other)} {
+		expect(ref, false, false)
+	}
+	closed.Store(true)
+	dockerConfig(t, s.config.AuthSecretPath, s.registry.Host, "user", "right")
+	expect(":v1", true, true)
+	expect("@"+digest(t, image), false, true) // the answer about the tag is about this image
+	expect(":v2", false, true)                // another tag of a known image
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for { // until the change of the file is noticed
+		got, err := resolve(t, r, s.registry.Host+"/fn@"+digest(t, other))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.GetPullCredentials() {
+			break
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("a digest's answer never changes, want that a pod needs credentials")
+		}
+	}
+	if got := s.registry.Count("GET /v2/fn/blobs/"); got != 2 {
+		t.Errorf("%d configurations read, want one of each image: HEAD is enough for a known image", got)
 	}
 }
 

@@ -89,7 +89,7 @@ type Cache[K comparable, V any] struct {
 	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
 	// generation is the number of calls of ForgetFailures. Failures of fetches that began in an earlier generation are
-	// ignored.
+	// ignored, and their values are outdated.
 	generation int
 }
 
@@ -196,7 +196,8 @@ func (c *Cache[K, V]) Bytes() int64 {
 }
 
 // ForgetFailures removes all cached failures, and prevents running fetches from caching their failures. Callers use
-// it after they have removed a possible cause of the failures. Cached values remain.
+// it after they have removed a possible cause of the failures. Cached values remain, but are refreshed when they are
+// used, because their fetches may have a different result now.
 func (c *Cache[K, V]) ForgetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,14 +205,14 @@ func (c *Cache[K, V]) ForgetFailures() {
 }
 
 // entryOf returns the entry of a key, or a zero entry if there is none. Failures from before the last call of
-// ForgetFailures are omitted. c must be locked.
+// ForgetFailures are omitted, and values are marked as outdated. c must be locked.
 func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	e, ok := c.entries.Peek(key)
 	switch {
 	case !ok:
 		return new(entry[V])
-	case e.failure != nil && e.generation != c.generation:
-		return &entry[V]{value: e.value, known: e.known, fetchedAt: e.fetchedAt, usedAt: e.usedAt}
+	case e.generation != c.generation:
+		return &entry[V]{value: e.value, known: e.known, outdated: true, fetchedAt: e.fetchedAt, usedAt: e.usedAt}
 	}
 	return e
 }
@@ -236,8 +237,8 @@ func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
 		e = entry[V]{value: value, known: true, fetchedAt: now, usedAt: e.usedAt}
 	} else {
 		e.recordFailure(err, c.cfg.Lifetime(key), now)
-		e.generation = generation
 	}
+	e.generation = generation
 	c.entries.Put(key, &e)
 }
 
@@ -362,7 +363,7 @@ func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 }
 
 // dueKeys returns the keys of the entries to refresh in the background. They are among the MaxKept most recently
-// used entries, and older than half of their TTL.
+// used entries, and outdated or older than half of their TTL.
 func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -372,7 +373,7 @@ func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	slices.SortFunc(keys, func(a, b K) int { return c.entryOf(b).usedAt.Compare(c.entryOf(a).usedAt) })
 	for _, key := range keys[:min(len(keys), c.cfg.MaxKept)] {
 		e := c.entryOf(key)
-		if now.Sub(e.fetchedAt) >= c.cfg.Lifetime(key).TTL/2 && !now.Before(e.retryAt) {
+		if (e.outdated || now.Sub(e.fetchedAt) >= c.cfg.Lifetime(key).TTL/2) && !now.Before(e.retryAt) {
 			due = append(due, key)
 		}
 	}

@@ -223,8 +223,38 @@ func TestFailureOfARunningFetchIsForgotten(t *testing.T) {
 		if got, err := s.Get(t.Context(), other); err != nil || got.Value != 3 {
 			t.Errorf("%+v, %v, want that it is asked again at once", got, err)
 		}
-		s.expect(t, 1, cache.Hit) // successes stay
+		s.expect(t, 1, cache.Refresh) // successes stay
 	})
+}
+
+// TestValuesOfBeforeAreFetchedAgain holds even for values that never expire: new credentials may change them.
+func TestValuesOfBeforeAreFetchedAgain(t *testing.T) {
+	for name, expiry := range map[string]cache.Lifetime{"expiring": life, "everlasting": {Failure: life.Failure}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource(t, func(c *cache.Config[string, int]) {
+					c.Lifetime = func(string) cache.Lifetime { return expiry }
+				})
+				s.takes = time.Second
+				go s.expect(t, 1, cache.Miss)
+				synctest.Wait()
+				s.ForgetFailures()
+				pass(s.takes)
+				synctest.Wait()
+				s.err = fault.New(fault.Precondition, "wrong password")
+				s.expect(t, 1, cache.Refresh) // its fetch had begun before
+				pass(s.takes)
+				synctest.Wait()
+				s.expect(t, 1, cache.Hit) // the failure holds: no other renewal
+				s.err = nil
+				pass(expiry.Failure)
+				s.expect(t, 1, cache.Refresh)
+				pass(s.takes)
+				synctest.Wait()
+				s.expect(t, 3, cache.Hit)
+			})
+		})
+	}
 }
 
 func TestFetchBelongsToAllCallers(t *testing.T) {

@@ -34,15 +34,18 @@ type Lifetime struct {
 
 // entry is the cached value or failure of a key. The zero entry has neither.
 type entry[V any] struct {
-	value     V
-	known     bool
+	value V
+	known bool
+	// outdated is true if ForgetFailures was called after the fetch of the value began. The value is then refreshed
+	// when it is used, even if it never expires.
+	outdated  bool
 	fetchedAt time.Time
 	usedAt    time.Time
 
 	failure error
 	retryAt time.Time
-	// generation is the number of calls of ForgetFailures before the failed fetch. After another call, the failure
-	// is ignored.
+	// generation is the number of calls of ForgetFailures before the last fetch. After another call, the failure is
+	// ignored, and the value is outdated.
 	generation int
 }
 
@@ -64,9 +67,9 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	// for a source that hangs. A rejection of the key is no outage, and ends the use of a stale value.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
-	case e.known && (life.TTL == 0 || age < life.TTL/2):
+	case e.known && !e.outdated && (life.TTL == 0 || age < life.TTL/2):
 		return fresh
-	case e.known && (age < life.TTL || (outage && age < life.Stale)):
+	case e.known && (life.TTL == 0 || age < life.TTL || (outage && age < life.Stale)):
 		if failing {
 			return fresh
 		}
@@ -107,7 +110,8 @@ func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 }
 
 // inUse reports whether the cache should refresh the entry in the background. This requires a value that can
-// expire, a use less than keepFor ago, and a source that has not rejected the key.
+// expire or is outdated, a use less than keepFor ago, and a source that has not rejected the key.
 func (e *entry[V]) inUse(life Lifetime, keepFor time.Duration, now time.Time) bool {
-	return life.TTL > 0 && e.known && (e.failure == nil || isOutage(e.failure)) && now.Sub(e.usedAt) < keepFor
+	mayChange := life.TTL > 0 || e.outdated
+	return mayChange && e.known && (e.failure == nil || isOutage(e.failure)) && now.Sub(e.usedAt) < keepFor
 }

@@ -61,9 +61,9 @@ func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err erro
 // WantedCredentials reports whether the registry required credentials and received some from this session.
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged }
 
-// Head returns the digest of a tag's manifest. The digest is empty if the registry does not send it.
-func (s *Session) Head(ctx context.Context, tag string) (string, error) {
-	resp, err := s.sendRequest(ctx, purpose{op: opManifest}, http.MethodHead, s.resourceURL("manifests", tag))
+// Head returns the digest of the manifest with the given tag or digest. It is empty if the registry does not send it.
+func (s *Session) Head(ctx context.Context, reference string) (string, error) {
+	resp, err := s.sendRequest(ctx, purpose{op: opManifest}, http.MethodHead, s.resourceURL("manifests", reference))
 	if err != nil {
 		return "", err
 	}

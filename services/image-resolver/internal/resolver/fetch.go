@@ -93,24 +93,22 @@ type fetch struct {
 	platforms oci.Platforms
 }
 
-// fetchImage reads the image from the registry. For a tag in the cache, it first sends a HEAD request, and returns
-// the cached image if the tag still refers to it.
+// fetchImage reads the image from the registry. For an image in the cache, it first sends a HEAD request, and returns
+// the cached image if the tag or digest still refers to it.
 func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image, error) {
-	if f.key.tag == "" {
-		return f.readImage(ctx, s, f.key.digest)
-	}
+	reference := cmp.Or(f.key.tag, f.key.digest)
 	old, known := f.resolver.cache.Peek(f.key)
 	if known {
-		digest, err := s.Head(ctx, f.key.tag)
+		digest, err := s.Head(ctx, reference)
 		if err == nil && digest == old.image.TopDigest() {
-			return old.image, nil
+			return f.updateCredentials(old.image, s), nil
 		}
 		// The registry is unavailable. If it only rejected HEAD, we try GET, whose answer contains the reason.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
 	}
-	image, err := f.readImage(ctx, s, f.key.tag)
+	image, err := f.readImage(ctx, s, reference)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +129,7 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	}
 	byDigest := key{repository: f.key.repository, digest: top.Digest, platforms: f.key.platforms}
 	if known, ok := f.resolver.cache.Peek(byDigest); ok && f.key.tag != "" {
-		return known.image, nil // another tag of the same image
+		return f.updateCredentials(known.image, s), nil // another tag of the same image
 	}
 	image, err := f.chooseMember(ctx, s, top, nil, maxDepth)
 	if err != nil {
@@ -145,6 +143,19 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 		f.resolver.cache.Put(byDigest, answer{image: image})
 	}
 	return image, nil
+}
+
+// updateCredentials returns a cached image with the PullCredentials of the session s. If they have changed, for
+// example because a repository became private, requests by digest get the new value too.
+func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Image {
+	if cached.PullCredentials == s.WantedCredentials() {
+		return cached
+	}
+	image := *cached
+	image.PullCredentials = s.WantedCredentials()
+	byDigest := key{repository: f.key.repository, digest: image.TopDigest(), platforms: f.key.platforms}
+	f.resolver.cache.Put(byDigest, answer{image: &image})
+	return &image
 }
 
 // maxDepth is the maximum number of nested indexes on the way to an image.

@@ -89,8 +89,8 @@ func New(cfg Config) *Resolver {
 // Run refreshes recently requested tags in the background until ctx is done. It then stops all fetches.
 func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 
-// ForgetFailures removes failures from the cache. It is called when credentials or certificates have changed, so
-// that the next request is not answered with an outdated failure.
+// ForgetFailures removes failures from the cache, and refreshes images when they are used. It is called when
+// credentials or certificates have changed, so that answers follow the change.
 func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 
 // ResolveImage returns the digest of an image and the command of its containers. Its errors have the classes
