@@ -19,22 +19,20 @@ type Cluster interface {
 	Extend(action pool.Extend)
 }
 
-// Guard is a Cluster that checks the pull secret before it creates a pod that requires the secret. If the check
-// fails, callers who wait for the pod get the cause, which Guard sends as an event.
+// Guard is a Cluster that checks the pull secret before it creates a pod, because all pods refer to the secret. If
+// the check fails for a function that requires credentials, callers who wait for the pod get the cause, which Guard
+// sends as an event.
 type Guard struct {
 	Cluster
 	Keeper *Keeper
 	Send   func(pool.Event)
 }
 
-// Create creates a pod. If the pod requires the pull secret, Create first checks that the Secret is up to date.
+// Create creates a pod after a check that the pull secret is up to date. If the check fails, it creates only pods
+// whose function requires no credentials, because the pods' other images may be public too.
 func (g Guard) Create(action pool.Create, what podspec.Workload) {
-	if !what.Function.PullSecret {
-		g.Cluster.Create(action, what)
-		return
-	}
 	g.Keeper.Then(func(err error) {
-		if err == nil {
+		if err == nil || !what.Function.PullSecret {
 			g.Cluster.Create(action, what)
 			return
 		}

@@ -36,18 +36,37 @@ func (w *world) guard() (pullsecret.Guard, <-chan string, <-chan pool.Event) {
 // private is a pod whose registry wants credentials.
 var private = podspec.Workload{Function: podspec.Function{PullSecret: true}}
 
-func TestPodWaitsForItsPullSecret(t *testing.T) {
-	writable := make(chan struct{})
-	w := start(t, login("s3cret"), time.Hour, func(string) error { <-writable; return nil })
-	guard, created, _ := w.guard()
+// TestPodWaitsForThePullSecret also if its function needs none: all pods refer to it, for the wrapper server's image.
+func TestPodWaitsForThePullSecret(t *testing.T) {
+	for name, what := range map[string]podspec.Workload{"private": private, "public": {}} {
+		t.Run(name, func(t *testing.T) {
+			writable := make(chan struct{})
+			w := start(t, login("s3cret"), time.Hour, func(string) error { <-writable; return nil })
+			guard, created, _ := w.guard()
+			guard.Create(pool.Create{Name: name}, what)
+			if len(created) > 0 {
+				t.Error("it is created before the Secret is read")
+			}
+			close(writable)
+			<-created
+			if len(w.writes) != 1 {
+				t.Error("it is created before the Secret is there")
+			}
+		})
+	}
+}
+
+// TestPublicFunctionRunsWithoutThePullSecret, because its pod may need no credentials.
+func TestPublicFunctionRunsWithoutThePullSecret(t *testing.T) {
+	w := start(t, "no docker configuration", time.Hour, nil)
+	guard, created, sent := w.guard()
 	guard.Create(pool.Create{Name: "private"}, private)
 	guard.Create(pool.Create{Name: "public"}, podspec.Workload{})
 	if name := <-created; name != "public" {
-		t.Errorf("%s is created first, want the pod whose function needs no pull secret", name)
-	}
-	close(writable)
-	if name := <-created; name != "private" {
 		t.Errorf("%s is created", name)
+	}
+	if event := <-sent; event.(pool.CreateFailed).Name != "private" {
+		t.Errorf("sent %+v", event)
 	}
 }
 
