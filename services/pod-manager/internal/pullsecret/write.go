@@ -21,8 +21,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// syncTimeout limits an attempt to write the docker configuration file to the pull secret.
-const syncTimeout = 5 * time.Second
+const (
+	// syncTimeout limits an attempt to write the docker configuration file to the pull secret.
+	syncTimeout = 5 * time.Second
+	// propagationTime is the time after which a change of the docker configuration has reached the files of all
+	// replicas. Kubelets update the files of mounted Secrets about once a minute.
+	propagationTime = 2 * time.Minute
+)
 
 // syncSecret writes the docker configuration file to the pull secret, unless the Secret is up to date.
 func (k *Keeper) syncSecret(ctx context.Context) error {
@@ -58,7 +63,8 @@ func (k *Keeper) compareAndWrite(ctx context.Context) error {
 	if err != nil {
 		return requestError{fmt.Errorf("read it: %w", err), true}
 	}
-	write, remark, err := mustWrite(found, k.content, k.changed)
+	overdue := k.differsTooLong(found)
+	write, remark, err := mustWrite(found, k.content, k.changed || overdue)
 	if remark != "" {
 		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark,
 			"namespace", k.config.Namespace, "secret", k.config.Name)
@@ -76,6 +82,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) error {
 	if err != nil {
 		return requestError{fmt.Errorf("write it: %w", err), false}
 	}
+	k.differsSince = time.Time{}
 	k.config.Log.InfoContext(ctx, "wrote the pull secret", "from", k.config.Path,
 		"namespace", k.config.Namespace, "secret", k.config.Name)
 	return nil
@@ -92,13 +99,27 @@ const (
 	keySum = "sha256"
 )
 
-// mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. changed is true
-// if the docker configuration file changed since this replica's last write. remark tells the log the reason that an
-// existing Secret is replaced. It may be empty.
+// differsTooLong reports whether the pull secret has differed from the file for longer than propagationTime. found is
+// the existing Secret, or nil.
+func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
+	switch {
+	case found == nil || bytes.Equal(found.Data[corev1.DockerConfigJsonKey], k.content):
+		k.differsSince = time.Time{}
+		return false
+	case k.differsSince.IsZero():
+		k.differsSince = time.Now()
+	}
+	return time.Since(k.differsSince) >= propagationTime
+}
+
+// mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. newer is true if
+// the docker configuration file changed since this replica's last write, or has differed from the Secret for longer
+// than propagationTime. remark tells the log the reason that an existing Secret is replaced. It may be empty.
 //
-// A change reaches the files of different replicas up to a minute apart. A replica whose own file has not changed
-// keeps the Secret, because otherwise it would undo the write of a replica with the newer file.
-func mustWrite(found *corev1.Secret, content []byte, changed bool) (write bool, remark string, err error) {
+// A change reaches the files of different replicas up to a minute apart. A replica that has just started, or whose
+// own file has not changed, keeps the Secret, because otherwise it would undo the write of a replica with the newer
+// file.
+func mustWrite(found *corev1.Secret, content []byte, newer bool) (write bool, remark string, err error) {
 	if found == nil {
 		return true, "", nil
 	}
@@ -115,7 +136,7 @@ func mustWrite(found *corev1.Secret, content []byte, changed bool) (write bool, 
 		return true, "it was not made by this program; Porch's own function runner makes one", nil
 	case !intact:
 		return true, "its data was changed from outside", nil
-	case same, !changed:
+	case same, !newer:
 		return false, "", nil
 	default:
 		return true, "", nil

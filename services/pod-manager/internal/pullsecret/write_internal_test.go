@@ -3,11 +3,17 @@
 package pullsecret
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 )
 
 func TestMustWrite(t *testing.T) {
@@ -46,6 +52,57 @@ func TestMustWrite(t *testing.T) {
 			if err != nil || write != tc.want || (remark != "") != tc.says {
 				t.Errorf("mustWrite = %v, %q, %v, want %v: %s", write, remark, err, tc.want, tc.reason)
 			}
+		})
+	}
+}
+
+// TestRestartedReplicaDoesNotTurnBack has a replica start whose file still has the credentials of before a change.
+func TestRestartedReplicaDoesNotTurnBack(t *testing.T) {
+	config := func(password string) []byte {
+		content, _, err := Parse([]byte(`{"auths":{"r":{"username":"u","password":"` + password + `"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	tests := map[string]struct {
+		reason string
+		later  string // the password in the replica's file after a minute
+	}{
+		"its file follows":   {"another replica has written it already", "new"},
+		"its file stays":     {"nobody else repairs the Secret", "old"},
+		"its file overtakes": {"a file that changes is newer than the Secret", "newest"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(wantedSecret(nil, "s", "/file", config("new")))
+				k := New(Config{
+					Secrets: client.CoreV1().Secrets(""), Name: "s", CheckInterval: time.Minute,
+					Log: slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter(""),
+				})
+				expect := func(password string) {
+					t.Helper()
+					synctest.Wait()
+					s, err := k.config.Secrets.Get(t.Context(), "s", metav1.GetOptions{})
+					if err != nil || !bytes.Equal(s.Data[corev1.DockerConfigJsonKey], config(password)) {
+						t.Errorf("the Secret is %v, %v, want the %s password: %s", s, err, password, tc.reason)
+					}
+				}
+				k.recordContent(t.Context(), config("old"), nil)
+				changes := make(chan file)
+				go k.runLoop(t.Context(), changes)
+				<-time.After(90 * time.Second)
+				expect("new")
+				if tc.later == "old" {
+					<-time.After(90 * time.Second)
+				} else {
+					changes <- file{config(tc.later), nil}
+				}
+				expect(tc.later)
+				<-time.After(time.Hour)
+				expect(tc.later)
+			})
 		})
 	}
 }
