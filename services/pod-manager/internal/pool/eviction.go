@@ -119,18 +119,13 @@ func (m *Machine) countLeaving(now time.Time) int {
 
 // idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned
 // is false, it returns all other idle pods, except pods with a recently extended expiry. Replicas regularly extend
-// the expiry of pods in use, so another replica may use such a pod, even if this replica extended the expiry: the
-// other replica then writes its use later. Replicas that do not coordinate ignore their own extensions, because a
-// replica that is alone would have to wait for its own idle pods.
+// the expiry of pods in use, so another replica may use such a pod.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
-			extended := pod.expiry.written
-			if p.owner.Alone {
-				extended = pod.expiry.foreign
-			}
-			unused := owned || s.age(extended.Add(-p.limits.TTL)) > extensionInterval(p.limits.TTL)+watchLag
+			foreignUse := pod.expiry.foreign.Add(-p.limits.TTL)
+			unused := owned || s.age(foreignUse) > extensionInterval(p.limits.TTL)+watchLag
 			if p.owner.isCertain() == owned && pod.isIdle() && unused {
 				idle = append(idle, pod)
 			}

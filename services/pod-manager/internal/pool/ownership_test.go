@@ -519,52 +519,6 @@ func TestQuotaInTheProcessOfItsCallersEvictsForeignPods(t *testing.T) {
 	}
 }
 
-// TestQuotaSparesPodsThatAnotherReplicaMayUse has this replica write the expiry of a pod of another owner. The owner
-// writes no use of its own for a tenth of the time to live then, and may use the pod all the same.
-func TestQuotaSparesPodsThatAnotherReplicaMayUse(t *testing.T) {
-	t.Parallel()
-	full := pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}
-	for _, created := range []bool{false, true} {
-		t.Run(fmt.Sprintf("created here %v", created), func(t *testing.T) {
-			t.Parallel()
-			s := newStage(func(p *player) { p.config.InProcess = true })
-			s.handle(pool.OwnersChanged{Replicas: 2, Owner: func(f pool.Function) pool.Owner {
-				return pool.Owner{Mine: f.Reference == "g"}
-			}})
-			shared := observed("shared-1", function("shared"), 1, s.now)
-			shared.ReclaimAfter = s.now.Add(10 * time.Minute)
-			request := pool.LeaseRequested{Lease: 1, Function: function("shared")}
-			if created {
-				s.handle(request, shared)
-			} else {
-				unused := shared
-				unused.ReclaimAfter = s.now.Add(8 * time.Minute)
-				s.handle(unused, request)
-			}
-			shared.ResourceVersion = "2"
-			s.handle(pool.LeaseEnded{Lease: 1}, shared)
-			if a, granted := last[pool.Grant](s); !granted || a.Pod != "shared-1" {
-				t.Fatalf("got %+v, want a lease on the other replica's pod", a)
-			}
-			s.pass(5)
-			s.handle(pool.LeaseRequested{Lease: 2, Function: function("g")})
-			waited := 5
-			for ; waited < 120; waited++ {
-				if a, created := last[pool.Create](s); created {
-					s.handle(pool.CreateFailed{Name: a.Name, Problem: full})
-				}
-				if slices.Contains(s.states(shared.Function), podmanagerv1.Pod_STATE_DELETING) {
-					break
-				}
-				s.pass(1)
-			}
-			if waited < 62 || waited > 75 {
-				t.Errorf("the pod is deleted %d s after it was used here, want 62 s: the owner writes its use by then", waited)
-			}
-		})
-	}
-}
-
 // TestPodsThatOthersDeleteMakeNoRoom has a pod of another owner be broken, which only that owner deletes: it does not
 // keep an idle pod from making way.
 func TestPodsThatOthersDeleteMakeNoRoom(t *testing.T) {
