@@ -77,7 +77,7 @@ func NewCommand(env command.Environment) *cobra.Command {
 			}
 			d := diagnosis{Version: version.String(), System: runtime.GOOS + "/" + runtime.GOARCH}
 			d.checkLocal(cmd.Context(), env)
-			d.Registry = checkRegistry(cmd.Context(), env, registry)
+			d.Registry = checkRegistry(cmd.Context(), registry)
 			d.Gateway = checkGateway(cmd.Context(), env, gateway)
 			d.printReport(env, output == command.JSON)
 			if d.Local.Launcher == "" && d.Gateway.Problem != "" {
@@ -165,34 +165,23 @@ func mendCommand(setting func(name string) string, lookPath func(program string)
 	return strings.Join(commands, " && ")
 }
 
-// checkRegistry checks whether this machine reaches a registry, with the settings of pulls. Container runtimes have
-// settings of their own, which fnctl does not know.
-func checkRegistry(ctx context.Context, env command.Environment, host string) probe {
+// checkRegistry checks whether this machine reaches a registry's API. Every HTTP response counts as success,
+// because most registries reject calls without a token.
+func checkRegistry(ctx context.Context, host string) probe {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	found := probe{Address: host}
-	ping := runner.PingRegistry
-	if len(backend.ContainerNames(env)) > 0 {
-		ping = pingByTLS
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/v2/", nil)
+	if err == nil {
+		var resp *http.Response
+		if resp, err = http.DefaultClient.Do(req); err == nil {
+			err = resp.Body.Close()
+		}
 	}
-	if err := ping(ctx, host); err != nil {
+	if err != nil {
 		found.Problem = err.Error()
 	}
 	return found
-}
-
-// pingByTLS returns an error if a registry's API does not answer. Every HTTP response counts as an answer, because
-// most registries reject calls without a token.
-func pingByTLS(ctx context.Context, host string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/v2/", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
 }
 
 // checkGateway checks whether the gateway answers, and returns its version.

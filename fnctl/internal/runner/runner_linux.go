@@ -46,15 +46,6 @@ func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	return trials, nil
 }
 
-// PingRegistry returns an error if a registry or its mirrors do not answer pulls from this machine.
-func PingRegistry(ctx context.Context, host string) error {
-	settings, err := localrunner.Load()
-	if err != nil {
-		return err
-	}
-	return localrunner.PingRegistry(ctx, settings, host)
-}
-
 // OpenImages opens the store of pulled images. If offline is true, it calls no registry. Callers must close it.
 func OpenImages(ctx context.Context, offline bool) (Images, error) {
 	settings, err := localrunner.Load()

@@ -19,8 +19,5 @@ func Start(context.Context, Config) (Runner, error) { return nil, errLinux }
 // TryLaunchers returns an error, because sandboxes require Linux.
 func TryLaunchers(context.Context) ([]Launcher, error) { return nil, errLinux }
 
-// PingRegistry returns an error, because only sandboxes pull images without a container runtime.
-func PingRegistry(context.Context, string) error { return errLinux }
-
 // OpenImages returns an error, because sandboxes require Linux.
 func OpenImages(context.Context, bool) (Images, error) { return nil, errLinux }

@@ -31,15 +31,17 @@ func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) 
 
 // openImages is like [OpenImages], but lets the group with the given ID read the store. Zero means no group.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
+	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver
 	if !offline {
 		var err error
-		if resolver, err = newResolver(s); err != nil {
+		frame := servermain.Frame{Telemetry: log, Health: new(serve.Health)}
+		resolver, err = imageresolver.NewResolver(s.ImageResolver, frame)
+		if err != nil {
 			return nil, err
 		}
 	}
-	log := telemetry.Discard().Log
-	local, err := imageresolver.OpenLocal(s.Store(), resolver, s.Gateway.DefaultImagePrefix, group, log)
+	local, err := imageresolver.OpenLocal(s.Store(), resolver, s.Gateway.DefaultImagePrefix, group, log.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -52,20 +54,6 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 		}
 	}
 	return &Images{Local: local, stop: stop, running: running}, nil
-}
-
-func newResolver(s Settings) (*imageresolver.Resolver, error) {
-	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
-	return imageresolver.NewResolver(s.ImageResolver, frame)
-}
-
-// PingRegistry returns an error if neither a registry nor its mirrors answer, with the settings of pulls.
-func PingRegistry(ctx context.Context, s Settings, host string) error {
-	resolver, err := newResolver(s)
-	if err != nil {
-		return err
-	}
-	return resolver.PingRegistry(ctx, host)
 }
 
 // Close closes the store, and stops pulls and registry calls.

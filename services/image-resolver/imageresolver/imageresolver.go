@@ -7,7 +7,6 @@
 package imageresolver
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -47,11 +46,6 @@ var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 
 // Tasks returns tasks that callers must run while they use the resolver, such as watching the credentials.
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
-
-// PingRegistry returns an error if neither a registry nor its mirrors answer. A rejection counts as an answer.
-func (r *Resolver) PingRegistry(ctx context.Context, host string) error {
-	return r.registry.Ping(ctx, host)
-}
 
 // New returns the image-resolver with its tasks and with a server at cfg.Address, to run it in a program.
 func New(cfg Config, frame servermain.Frame) (serve.Component, error) {

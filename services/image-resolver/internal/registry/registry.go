@@ -110,16 +110,6 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 	return nil
 }
 
-// Ping returns an error if neither a registry nor its mirrors answer. Every HTTP response counts as an answer, because
-// registries may reject the login for a repository that does not exist.
-func (c *Client) Ping(ctx context.Context, host string) error {
-	err := c.With(ctx, host+"/ping", func(context.Context, *Session) error { return nil })
-	if statusOf(err) != 0 {
-		return nil
-	}
-	return err
-}
-
 // isLocalFailure reports whether an error is about a file of this machine, for example because the disk is full.
 // The mirrors and the registry would then all fail in the same way.
 func isLocalFailure(err error) bool {

@@ -124,31 +124,6 @@ func TestPlainHTTPOnlyWhereListed(t *testing.T) {
 	}
 }
 
-// TestRejectionsAnswerPings calls registries that reject all requests, and one that is down, with and without a mirror.
-func TestRejectionsAnswerPings(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.Insecure = []string{"rejects.example", "missing.example", "down.example"}
-	for name, status := range map[string]int{"rejects.example": 403, "missing.example": 404} {
-		w.add(t, name, func(http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
-		})
-		if err := newClient(t, w.Config).Ping(t.Context(), name); err != nil {
-			t.Errorf("status %d: %v", status, err)
-		}
-	}
-	w.hosts["down.example"] = "127.0.0.1:1"
-	if err := newClient(t, w.Config).Ping(t.Context(), "down.example"); fault.Of(err) != fault.Unavailable {
-		t.Errorf("down: %v, want Unavailable", err)
-	}
-	w.add(t, "mirror.example")
-	w.Insecure = append(w.Insecure, "mirror.example")
-	w.Mirrors = map[string][]string{"down.example": {"mirror.example"}}
-	if err := newClient(t, w.Config).Ping(t.Context(), "down.example"); err != nil {
-		t.Errorf("down, with a mirror: %v", err)
-	}
-}
-
 func TestARegistryThatIsDownIsNoReasonForPlainHTTP(t *testing.T) {
 	for _, host := range []string{"down.example", "10.0.0.5:5000", "[fd00::5]:5000"} {
 		t.Run(host, func(t *testing.T) {
