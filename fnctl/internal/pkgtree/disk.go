@@ -151,6 +151,11 @@ func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	return found, err
 }
 
+// isGitDir reports whether a directory inside of this directory contains files of Git, which are not read.
+func (d *disk) isGitDir(dir string) bool {
+	return dir != "." && (isGit(path.Base(dir)) || isRepository(d.root, dir))
+}
+
 // isResourceFile reports whether a file of this name is a Kptfile, YAML or JSON, from which kpt reads resources.
 func isResourceFile(file string) bool {
 	return path.Base(file) == kptfile.FileName || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
@@ -204,7 +209,7 @@ func (k kyamlDisk) Walk(file string, visit filepath.WalkFunc) error {
 		if err != nil {
 			return visit(absolutePath(p), nil, err)
 		}
-		if entry.IsDir() && isGit(entry.Name()) {
+		if entry.IsDir() && k.disk.isGitDir(p) {
 			return fs.SkipDir
 		}
 		info, err := entry.Info()

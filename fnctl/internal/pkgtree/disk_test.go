@@ -61,16 +61,39 @@ func TestMayWrite(t *testing.T) {
 	}
 }
 
-// TestReadSkipsGit reads a tree where Git keeps files that look like resources.
+// TestReadSkipsGit reads trees where Git keeps files that look like resources and packages, and trees that have only
+// some of the files by which Git recognizes its directories.
 func TestReadSkipsGit(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, ".git", "refs"), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ".git", "refs", "a.yaml"), []byte("0123\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if tree, err := pkgtree.ReadFlat(dir); err != nil || len(tree.Root.Resources) > 0 {
-		t.Errorf("ReadFlat = %v, %v, want nothing", tree, err)
+	const resource = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: a}\n"
+	for name, tc := range map[string]struct {
+		files []string
+		want  int // resources that are read, including the root's Kptfile
+	}{
+		"git":                  {[]string{".git/a.yaml", ".git/Kptfile"}, 1},
+		"git in other letters": {[]string{".GIT/a.yaml", ".GIT/Kptfile"}, 1},
+		"bare repository":      {[]string{"b/HEAD", "b/objects/a.yaml", "b/refs/a.yaml", "b/Kptfile"}, 1},
+		"worktree":             {[]string{"w/HEAD", "w/commondir", "w/logs/a.yaml", "w/Kptfile"}, 1},
+		"no refs":              {[]string{"b/HEAD", "b/objects/a.yaml", "b/Kptfile"}, 3},
+		"HEAD is a directory":  {[]string{"b/HEAD/a.yaml", "b/objects/a.yaml", "b/refs/a.yaml", "b/Kptfile"}, 5},
+		"refs is a file":       {[]string{"b/HEAD", "b/objects/a.yaml", "b/refs", "b/Kptfile"}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range append(tc.files, "Kptfile") {
+				file = filepath.Join(dir, filepath.FromSlash(file))
+				if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(resource), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tree, err := pkgtree.ReadFlat(dir); err != nil || len(tree.Root.Resources) != tc.want {
+				t.Errorf("ReadFlat = %v, %v, want %d resources", tree, err, tc.want)
+			}
+			if tree, err := pkgtree.Read(dir); err != nil || len(tree.Root.Subpackages) != min(1, tc.want-1) {
+				t.Errorf("Read = %v, %v, want %d packages inside", tree, err, min(1, tc.want-1))
+			}
+		})
 	}
 }

@@ -123,7 +123,7 @@ func TestReadFollowsNoLinksIntoGit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			for _, name := range []string{".git/HEAD", ".bare/HEAD", ".bare/objects/info/packs"} {
+			for _, name := range []string{".git/HEAD", ".bare/HEAD", ".bare/objects/info/packs", ".bare/refs/heads/main"} {
 				write(t, filepath.Join(dir, name), "ref: refs/heads/main\n")
 			}
 			for target, path := range map[string]string{".git": "d", link: "kustomization.yaml"} {

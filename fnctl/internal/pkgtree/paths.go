@@ -42,15 +42,21 @@ func isGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// isOfGit reports whether a file, whose path contains no links, is in a directory that Git uses, under any name. Git
-// recognizes a bare repository, or the directory of a worktree, by these files.
-func isOfGit(root *os.Root, file string) bool {
-	contains := func(dir, name string) bool {
-		_, err := root.Lstat(path.Join(dir, name))
-		return err == nil
+// isRepository reports whether a directory is a bare repository or the directory of a worktree, under any name. Like
+// Git, it finds this out by the files, in any spelling that the file system permits. Each may be a link.
+func isRepository(root *os.Root, dir string) bool {
+	contains := func(name string, isDir bool) bool {
+		info, err := root.Lstat(path.Join(dir, name))
+		return err == nil && (info.IsDir() == isDir || info.Mode()&fs.ModeSymlink != 0)
 	}
+	return contains("HEAD", false) &&
+		(contains("objects", true) && contains("refs", true) || contains("commondir", false))
+}
+
+// isOfGit reports whether a file, whose path contains no links, is in a repository of any name.
+func isOfGit(root *os.Root, file string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
-		if contains(dir, "HEAD") && (contains(dir, "objects") || contains(dir, "commondir")) {
+		if isRepository(root, dir) {
 			return true
 		}
 		if dir == "." {

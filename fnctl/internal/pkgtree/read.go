@@ -118,7 +118,7 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 			return fmt.Errorf("read package: %w", err)
 		case !entry.IsDir() || p == dir:
 			return nil
-		case isGit(entry.Name()):
+		case r.isGitDir(p):
 			return fs.SkipDir
 		}
 		if _, err := r.root.Lstat(path.Join(p, kptfile.FileName)); err != nil {

@@ -39,7 +39,8 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 	return nil
 }
 
-// Check returns the error with which [Apply] would reject one of the changes. It writes nothing.
+// Check returns an error if [Apply] would reject the path of one of the changes, or what its file contains by now. It
+// writes nothing, so that it finds no failures of writes, such as read-only files.
 func Check(dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *staging) prepareChange(c Change) error {
 			return notWritten(err)
 		}
 	}
-	if err := checkChange(s.root, c); err != nil {
+	if err := checkChange(s.root, c); err != nil { // in the new directory, names that are too long are errors
 		return err
 	}
 	if c.After == nil {

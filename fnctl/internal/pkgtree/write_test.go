@@ -249,12 +249,12 @@ func gitDir(t *testing.T) string {
 	t.Helper()
 	dir := exampleDir(t)
 	var errs []error
-	for _, name := range []string{".git/hooks", "real", ".bare/objects", "w"} {
+	for _, name := range []string{".git/hooks", "real", ".bare/objects", ".bare/refs", "w", "real/objects"} {
 		errs = append(errs, os.MkdirAll(filepath.Join(dir, name), 0o750))
 	}
 	for name, text := range map[string]string{
 		".git/config": "config", "real/changed.yaml": "changed", "real/deleted.yaml": "deleted",
-		".bare/HEAD": "head", "w/HEAD": "head", "w/commondir": "../.bare", "real/HEAD": "only a name that Git uses too",
+		".bare/HEAD": "head", "w/HEAD": "head", "w/commondir": "../.bare", "real/HEAD": "no repository without refs",
 	} {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
