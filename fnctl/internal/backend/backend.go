@@ -52,7 +52,7 @@ type Flags struct {
 	Phases, Trace bool
 	// Local runs functions on this machine. Offline requires Local, and uses only images that were pulled before.
 	Local, Offline bool
-	// Environment contains additional environment variables for functions, as KEY=VALUE.
+	// Environment contains additional environment variables for functions, as the user wrote them, KEY=VALUE or KEY.
 	Environment []string
 	// Help makes functions run with the argument --help, so that they show their help.
 	Help bool
@@ -157,7 +157,7 @@ func (f *Flags) Open(ctx context.Context, env command.Environment, progress *ui.
 	e := &Evaluator{
 		Evaluator: local.Evaluator{
 			ImageProgram:   env.ImageProgram,
-			Environment:    slices.Concat(env.Environ, f.Environment),
+			Environment:    slices.Concat(env.Environ, env.Variables(f.Environment)),
 			MaxOutputBytes: f.maxMessage(LocalMaxMessageBytes),
 		},
 		Close: func() error { return nil },
@@ -195,8 +195,8 @@ func (f *Flags) connect(ctx context.Context, env command.Environment, progress *
 		return gateway, nil, err
 	}
 	images, err := runner.Start(ctx, runner.Config{
-		Offline: f.Offline, MaxMessageBytes: f.maxMessage(LocalMaxMessageBytes), Environment: f.Environment,
-		Help: f.Help,
+		Offline: f.Offline, MaxMessageBytes: f.maxMessage(LocalMaxMessageBytes),
+		Environment: env.Variables(f.Environment), Help: f.Help,
 	})
 	if err != nil {
 		return nil, nil, err

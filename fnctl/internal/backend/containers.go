@@ -72,7 +72,9 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 	// Not the function's environment: its DOCKER_HOST or LD_PRELOAD would change the runtime itself.
 	containers.Environment = env.Environ
 	containers.Offline = f.Offline
-	containers.Variables = f.Environment
+	containers.Variables = slices.DeleteFunc(slices.Clone(f.Environment), func(variable string) bool {
+		return len(env.Variables([]string{variable})) == 0 // podman would take a KEY that ends in * as a pattern
+	})
 	containers.Help = f.Help
 	containers.Network = func(image string) error { return CheckNetwork(env, image) }
 	e.Images = containers

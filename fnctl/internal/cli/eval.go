@@ -104,7 +104,7 @@ func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error)
 
 func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode) (err error) {
 	progress := c.env.Progress()
-	c.gateway.Environment = c.env.Variables(c.function.environment)
+	c.gateway.Environment = c.function.environment
 	evaluator, err := c.gateway.Open(ctx, c.env, progress)
 	if err != nil {
 		return err

@@ -228,13 +228,12 @@ func (c *dockerRun) check(args []string) error {
 
 // runImage runs the function of an image once, from standard input to standard output.
 func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
-	variables, err := c.environment()
-	if err != nil {
+	if err := c.checkEnvironment(); err != nil {
 		return notPossible(err)
 	}
 	gateway := backend.Flags{
 		Address: backend.Address(c.env), Local: c.local(), Offline: c.local() && c.pull == "never",
-		MaxMessageBytes: backend.LocalMaxMessageBytes, Environment: variables,
+		MaxMessageBytes: backend.LocalMaxMessageBytes, Environment: c.variables,
 	}
 	gateway.Cluster.Namespace = c.env.LookUp("FNCTL_NAMESPACE")
 	list, err := io.ReadAll(c.env.Stdin)
@@ -262,16 +261,15 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 // no variables to functions, fnctl drops these variables, because no user set them.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
-// environment returns the function's environment variables as KEY=VALUE. It returns an error for variables of the
-// user if the function runs at a gateway, because gateways pass no variables to functions.
-func (c *dockerRun) environment() ([]string, error) {
-	variables := c.env.Variables(c.variables)
-	for _, variable := range variables {
+// checkEnvironment returns an error for variables of the user if the function runs at a gateway, because gateways pass
+// no variables to functions.
+func (c *dockerRun) checkEnvironment() error {
+	for _, variable := range c.env.Variables(c.variables) {
 		if name, _, _ := strings.Cut(variable, "="); !c.local() && !slices.Contains(impliedVariables, name) {
-			return nil, fmt.Errorf("cannot pass the variable %s to a gateway: put it into the function's configuration", name)
+			return fmt.Errorf("cannot pass the variable %s to a gateway: put it into the function's configuration", name)
 		}
 	}
-	return variables, nil
+	return nil
 }
 
 // reportFailure writes a failed function's log to standard error and its output to standard output. From a gateway,

@@ -41,7 +41,8 @@ type Containers struct {
 	Program string
 	// Offline forbids pulls of images.
 	Offline bool
-	// Variables are added to the environment of functions, as KEY=VALUE.
+	// Variables are added to the environment of functions, as KEY=VALUE. A bare KEY gets its value from the runtime's
+	// environment: the value may be a secret, and all users of the machine can read the runtime's arguments.
 	Variables []string
 	// Help is true if functions are called with the argument --help.
 	Help bool
@@ -71,7 +72,8 @@ func isOwn(program string) bool {
 	return ok && err == nil && info.Path == own.Path
 }
 
-// CheckDaemon returns an error if the container runtime cannot list containers, usually because its daemon is stopped.
+// CheckDaemon returns an error with the runtime's own text if the container runtime cannot list containers, for example
+// because its daemon is stopped or denies access.
 func (c *Containers) CheckDaemon(ctx context.Context) error {
 	list := "ps"
 	if c.Runtime == AppleContainer {
@@ -80,7 +82,7 @@ func (c *Containers) CheckDaemon(ctx context.Context) error {
 	resp, err := c.execute(ctx, c.Program, []string{c.Program, list, "-q"}, nil)
 	if err != nil {
 		reason := bytes.TrimSpace(append([]byte(err.Error()+"\n"), resp.Log...))
-		return fmt.Errorf("%s lists no containers: %s (start its daemon)", c.Program, reason)
+		return fmt.Errorf("%s lists no containers: %s (check that '%s %s' works)", c.Program, reason, c.Runtime, list)
 	}
 	return nil
 }
@@ -145,10 +147,6 @@ func (c *Containers) runArguments(name, image string) []string {
 		args = append(args, "--security-opt=no-new-privileges", "--stop-signal=KILL", "--pull", pull)
 	}
 	for _, variable := range c.Variables {
-		if slices.Contains(c.Environment, variable) {
-			// The runtime gets the value, which may be a secret, from its environment. All users can read arguments.
-			variable, _, _ = strings.Cut(variable, "=")
-		}
 		args = append(args, "-e", variable)
 	}
 	args = append(args, image)
