@@ -50,7 +50,7 @@ type Keeper struct {
 	// Only Run uses the fields below.
 	content []byte // content for the Secret. It is nil without a valid file
 	cause   error  // error of the current file, or nil
-	changed bool   // true if the file changed after the start and after the last write
+	changed bool   // true if the file changed since the last write
 	written bool   // true if the Secret was up to date at least once
 	// differsSince is the time at which the Secret was first seen to differ from the file. It is zero while both are
 	// equal.
@@ -120,7 +120,6 @@ func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 		case <-k.wake:
 		case change := <-changes:
 			k.recordContent(ctx, change.content, change.err)
-			k.changed = k.changed || k.cause == nil
 		case <-ctx.Done():
 			return
 		}
@@ -144,6 +143,7 @@ func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err == nil {
 		k.content = content
 		k.cause = nil
+		k.changed = true
 		return
 	}
 	k.cause = err

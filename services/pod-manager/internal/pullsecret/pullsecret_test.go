@@ -232,21 +232,18 @@ func TestSecretThatIsThere(t *testing.T) {
 func TestReplicasDoNotFight(t *testing.T) {
 	w := start(t, login("s3cret-1"), time.Millisecond, nil)
 	<-w.writes
-	ahead := &world{path: filepath.Join(t.TempDir(), ".dockerconfigjson")}
-	ahead.write(t, login("s3cret-1"))
+	ahead := filepath.Join(t.TempDir(), ".dockerconfigjson")
+	if err := os.WriteFile(ahead, []byte(login("s3cret-2")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	other := pullsecret.New(pullsecret.Config{
-		Path: ahead.path, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name,
+		Path: ahead, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name,
 		CheckInterval: time.Millisecond,
 		Log:           slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter(""),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- other.Run(ctx) }()
-	ahead.Keeper = other
-	if err := ahead.answer(); err != nil {
-		t.Error(err)
-	}
-	ahead.write(t, login("s3cret-2"))
 	holds(t, <-w.writes, "s3cret-2")
 	w.write(t, login("s3cret-2"))
 	w.write(t, login("s3cret-3"))

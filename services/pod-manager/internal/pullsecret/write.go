@@ -116,9 +116,8 @@ func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 // the docker configuration file changed since this replica's last write, or has differed from the Secret for longer
 // than propagationTime. remark tells the log the reason that an existing Secret is replaced. It may be empty.
 //
-// A change reaches the files of different replicas up to a minute apart. A replica that has just started, or whose
-// own file has not changed, keeps the Secret, because otherwise it would undo the write of a replica with the newer
-// file.
+// A change reaches the files of different replicas up to a minute apart. A replica whose own file has not changed
+// keeps the Secret, because otherwise it would undo the write of a replica with the newer file.
 func mustWrite(found *corev1.Secret, content []byte, newer bool) (write bool, remark string, err error) {
 	if found == nil {
 		return true, "", nil
