@@ -82,7 +82,8 @@ func TestUnchangedReplicaRepairsSecret(t *testing.T) {
 		k.recordContent(t.Context(), config("new"), nil)
 		go k.runLoop(t.Context(), nil)
 		expect("new")
-		if _, err := secrets.Update(t.Context(), wantedSecret(nil, "s", "/file", config("old")), metav1.UpdateOptions{}); err != nil {
+		old := wantedSecret(nil, "s", "/file", config("old"))
+		if _, err := secrets.Update(t.Context(), old, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(90 * time.Second)
