@@ -6,12 +6,16 @@ package fnproc
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestChildrenOf(t *testing.T) {
@@ -60,11 +64,24 @@ func TestChildrenByScanOfThisSystem(t *testing.T) {
 	}
 }
 
-// TestKillOrphansNeedsTheProcesses has no file system at /proc, so that orphans may be left.
-func TestKillOrphansNeedsTheProcesses(t *testing.T) {
-	r := &Reaper{log: slog.New(slog.DiscardHandler), proc: os.DirFS(t.TempDir() + "/missing")}
-	if r.KillOrphans() {
-		t.Error("KillOrphans claims that no orphan is left")
+// failingFS is a file system without files that cannot be read the first failures times.
+type failingFS struct{ failures int }
+
+func (f *failingFS) Open(name string) (fs.File, error) {
+	if f.failures--; f.failures >= 0 {
+		return nil, unix.EMFILE
+	}
+	return fstest.MapFS{}.Open(name)
+}
+
+func TestKillOrphansRepeatsFailedScans(t *testing.T) {
+	for failures, want := range map[int]bool{0: true, 1: true, 1e9: false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &Reaper{log: slog.New(slog.DiscardHandler), proc: &failingFS{failures}}
+			if got := r.KillOrphans(); got != want {
+				t.Errorf("after %d failures, KillOrphans = %t, want %t", failures, got, want)
+			}
+		})
 	}
 }
 

@@ -20,11 +20,9 @@ import (
 )
 
 // Delays between two scans for orphans, the processes that functions left behind. The delay after a kill is short,
-// because a killed orphan exits soon and this program then inherits its children. Only scanInterval means that the
-// scan left no orphan.
+// because a killed orphan exits soon and this program then inherits its children.
 const (
 	afterKill    = 20 * time.Millisecond
-	afterError   = 900 * time.Millisecond
 	scanInterval = time.Second
 )
 
@@ -92,63 +90,69 @@ func (r *Reaper) Run(ctx context.Context) {
 			next.Reset(gatherEnds)
 		case <-next.C:
 			nudge = r.nudge
-			next.Reset(r.scanOrphans())
+			delay, _ := r.scanOrphans()
+			next.Reset(delay)
 		}
 	}
 }
 
-// KillOrphans scans for orphans until none is left. It returns false if some have not exited after a second, or if a
-// scan failed.
+// KillOrphans scans for orphans until none is left, for at most a second. It returns false if the last scan failed or
+// left orphans.
 func (r *Reaper) KillOrphans() bool {
-	next := r.scanOrphans()
-	for start := time.Now(); next == afterKill && time.Since(start) < time.Second; next = r.scanOrphans() {
-		<-time.After(afterKill)
+	for start := time.Now(); ; {
+		next, clean := r.scanOrphans()
+		if clean || time.Since(start) > time.Second {
+			return clean
+		}
+		<-time.After(min(next, scanInterval/10)) //nolint:mnd // soon also after an error, which is often temporary
 	}
-	return next == scanInterval
 }
 
 // scanOrphans frees orphans that have exited, kills the other orphans, and returns the delay until the next scan.
-func (r *Reaper) scanOrphans() time.Duration {
+// Clean is false if the scan failed or may have left orphans.
+func (r *Reaper) scanOrphans() (next time.Duration, clean bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	children, err := childrenOf(r.proc, os.Getpid())
 	if err != nil {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
-		return afterError
+		return scanInterval, false
 	}
 	// While the lock is held, no function is being started, so every function among the children is registered. All
 	// other children are orphans, or belong to other code of the program.
 	defer functions.holdStarts()()
-	next := scanInterval
+	next, clean = scanInterval, true
 	seen := r.ended
 	r.ended = map[int]time.Time{}
 	for _, pid := range children {
 		if functions.running[pid] == 0 {
-			next = min(next, r.handleOrphan(pid, seen[pid]))
+			delay, none := r.handleOrphan(pid, seen[pid])
+			next = min(next, delay)
+			clean = clean && none
 		}
 	}
-	return next
+	return next, clean
 }
 
 // handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns the
-// delay until the next scan. Since is the time when an earlier scan first found the orphan exited, or zero.
-func (r *Reaper) handleOrphan(pid int, since time.Time) time.Duration {
+// same values as scanOrphans. Since is the time when an earlier scan first found the orphan exited, or zero.
+func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, clean bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
-		return afterKill // reaped by its owner
+		return afterKill, false // reaped by its owner
 	}
 	if own, _ := unix.Getsid(0); session == own && !r.isAbandoned(pid, since) {
-		return scanInterval
+		return scanInterval, true
 	}
 	if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || ended == pid {
-		return afterKill
+		return afterKill, false
 	}
 	if functions.running[session] > 0 || (!r.ending.Load() && functions.holdsOutput(pid)) {
-		return scanInterval
+		return scanInterval, true
 	}
 	// Processes that were killed with their process group, such as the rest of a sandbox, may need a moment to exit.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && isEnding(stat) {
-		return afterKill
+		return afterKill, false
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	report := r.log.Warn
@@ -158,9 +162,9 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) time.Duration {
 	report("killing an orphan of a function", "pid", pid, "command", strings.TrimSpace(string(command)))
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		r.log.Error("cannot kill an orphan of a function", "pid", pid, "error", err)
-		return afterError
+		return scanInterval, false
 	}
-	return afterKill
+	return afterKill, false
 }
 
 // isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Such
