@@ -29,8 +29,8 @@ type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Staggered opens a TCP connection to address. While attempts are unanswered, it makes further attempts. When ctx
 // is done, it returns the last timeout, if any. It returns any other error immediately, so that callers can retry
-// refused connections.
-func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, error) {
+// refused connections. Until it returns, it calls failed with the error of each failed attempt.
+func Staggered(ctx context.Context, attempt Func, address string, failed func(error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()
 	var last error
@@ -46,6 +46,9 @@ func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, err
 				gap *= 2
 			}
 		case r := <-results:
+			if r.err != nil {
+				failed(r.err)
+			}
 			switch {
 			case wasUnanswered(r.err):
 				last = r.err

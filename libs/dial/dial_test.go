@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -45,6 +46,8 @@ func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
+func ignore(error) {}
+
 func (n *network) count(do func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -76,7 +79,7 @@ func TestDroppedPacketsCostLittle(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begin := time.Now()
 			n := &network{rules: begin.Add(tc.rules), takes: tc.takes}
-			if _, err := dial.Staggered(t.Context(), n.dial, "pod:9446"); err != nil {
+			if _, err := dial.Staggered(t.Context(), n.dial, "pod:9446", ignore); err != nil {
 				t.Fatal(err)
 			}
 			if took, want := time.Since(begin), tc.rules+tc.takes+tc.lost; took > want {
@@ -100,9 +103,31 @@ func (n *network) check(t *testing.T) {
 func TestRefusalsAreErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{fails: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
-		if _, err := dial.Staggered(t.Context(), n.dial, "pod:9446"); !errors.Is(err, syscall.ECONNREFUSED) || n.made != 1 {
+		_, err := dial.Staggered(t.Context(), n.dial, "pod:9446", ignore)
+		if !errors.Is(err, syscall.ECONNREFUSED) || n.made != 1 {
 			t.Errorf("%d attempts, %v", n.made, err)
 		}
+	})
+}
+
+// TestLateFailuresAreNotReported has a first attempt that times out, but returns after the last attempt has succeeded.
+func TestLateFailuresAreNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made atomic.Int32
+		n := &network{}
+		attempt := func(ctx context.Context, network, address string) (net.Conn, error) {
+			if made.Add(1) == 8 {
+				return n.dial(ctx, network, address)
+			}
+			<-ctx.Done()
+			<-time.After(time.Second)
+			return nil, &net.OpError{Op: "dial", Err: context.DeadlineExceeded}
+		}
+		failed := func(err error) { t.Errorf("%v after success", err) }
+		if _, err := dial.Staggered(t.Context(), attempt, "pod:9446", failed); err != nil {
+			t.Error(err)
+		}
+		<-time.After(2 * time.Second)
 	})
 }
 
@@ -113,7 +138,7 @@ func TestSilenceEndsWithTheContext(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			n := &network{rules: time.Now().Add(time.Hour)}
-			_, err := dial.Staggered(ctx, n.dial, "pod:9446")
+			_, err := dial.Staggered(ctx, n.dial, "pod:9446", ignore)
 			synctest.Wait()
 			if !errors.Is(err, context.DeadlineExceeded) || n.most > 8 || n.made > 80 || n.underWay > 0 {
 				t.Errorf("%v after %d attempts, %d at a time", err, n.made, n.most)

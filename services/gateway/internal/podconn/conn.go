@@ -5,7 +5,6 @@ package podconn
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -27,8 +26,8 @@ type Conn struct {
 	pod    Pod
 	client *grpc.ClientConn
 	frames frameBudget
-	// dialError is the error of the last attempt to open a TCP connection. It is nil after a successful attempt.
-	// tlsError is the error of the last TLS handshake that failed. We store both because gRPC does not return them.
+	// dialError is the error of the last attempt to open a TCP connection, and tlsError that of the last TLS handshake.
+	// They are nil after a success. We store them because gRPC does not return them.
 	dialError, tlsError atomic.Pointer[error]
 
 	// pool.mu guards the following fields. A dropped connection is no longer in the pool.
@@ -79,7 +78,6 @@ func (c *Conn) Connect(ctx context.Context) error {
 	for {
 		state := c.client.GetState()
 		if state == connectivity.Ready {
-			c.tlsError.Store(nil)
 			return nil
 		}
 		c.client.Connect()
@@ -100,18 +98,9 @@ func (c *Conn) notConnected(ctx context.Context) error {
 // dial opens a TCP connection. It starts further attempts while no answer arrives, because nodes drop packets to a
 // new Service until they have its rules. If the connection is refused, it returns an error, because gRPC retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := dial.Staggered(ctx, c.dialOnce, address)
+	conn, err := dial.Staggered(ctx, c.pool.cfg.Dial, address, func(err error) { c.dialError.Store(&err) })
 	if err == nil {
 		c.dialError.Store(nil)
-	}
-	return conn, err
-}
-
-// dialOnce makes a single attempt to connect, and stores the error in c.dialError, because gRPC does not return it.
-func (c *Conn) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := c.pool.cfg.Dial(ctx, network, address)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // canceled because another attempt succeeded
-		c.dialError.Store(&err)
 	}
 	return conn, err
 }

@@ -39,7 +39,7 @@ func (h handshakes) ClientHandshake(
 	if err != nil {
 		return nil, nil, h.storeError(err)
 	}
-	return reads{conn, h}, info, nil
+	return &reads{Conn: conn, handshakes: h}, info, nil
 }
 
 func (h handshakes) storeError(err error) error {
@@ -48,18 +48,24 @@ func (h handshakes) storeError(err error) error {
 	return err
 }
 
-// reads is a TLS connection that stores the errors of its first reads as handshake errors. A client learns only
-// from the first read that the server has rejected the client's certificate.
+// reads is a TLS connection that stores the error of its first read as a handshake error. A client learns only from
+// the first read whether the server has accepted the client's certificate.
 type reads struct {
 	net.Conn
 	handshakes handshakes
+	accepted   bool
 }
 
 // Read implements net.Conn.
-func (r reads) Read(b []byte) (int, error) {
+func (r *reads) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
-	if err != nil && !r.handshakes.conn.Connected() {
+	switch {
+	case r.accepted:
+	case err != nil:
 		_ = r.handshakes.storeError(err) // gRPC returns the error unchanged
+	default:
+		r.accepted = true
+		r.handshakes.conn.tlsError.Store(nil)
 	}
 	return n, err
 }

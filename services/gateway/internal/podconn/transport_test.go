@@ -4,13 +4,17 @@ package podconn_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
@@ -35,6 +39,51 @@ func secured(t testing.TB, authority *mtlstest.Authority) (address string) {
 		t.Fatal(err)
 	}
 	return testpod.ServeSecured(t, identity, gateway, 1<<23, echo)
+}
+
+// TestEstablishedConnectionsForgetErrors has a first handshake that fails, a second one that succeeds although no
+// caller waits for it, and then a pod that does not answer.
+func TestEstablishedConnectionsForgetErrors(t *testing.T) {
+	authority := mtlstest.NewAuthority(t, time.Hour)
+	pod := podconn.Pod{UID: "uid", Address: secured(t, authority), ID: podID, Secret: secret}
+	established := make(chan net.Conn, 100)
+	var attempts atomic.Int32
+	var unanswered atomic.Bool
+	pool := newPoolOf(t, podconn.Config{
+		Idle: time.Minute, Max: 1, MaxMessageBytes: 1 << 20, Identity: authority.Identity(t, gateway),
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if attempts.Add(1) == 1 {
+				client, server := net.Pipe()
+				return client, server.Close()
+			}
+			if unanswered.Load() {
+				<-ctx.Done()
+				return nil, fmt.Errorf("no answer: %w", ctx.Err())
+			}
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err == nil {
+				established <- conn
+			}
+			return conn, err
+		},
+	})
+	conn := get(t, pool, pod)
+	defer conn.Release(false)
+	connect := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		return conn.Connect(ctx)
+	}
+	_ = connect(0)
+	await.Equal(t, "connected", conn.Connected, true)
+	unanswered.Store(true)
+	for len(established) > 0 {
+		_ = (<-established).Close()
+	}
+	await.Equal(t, "connected", conn.Connected, false)
+	if err := connect(time.Millisecond); err == nil || strings.Contains(err.Error(), "TLS") {
+		t.Errorf("Connect = %v, want that the pod does not answer", err)
+	}
 }
 
 // TestPodsProveWhoTheyAre connects to pods that are the wanted ones, and to others at their address.

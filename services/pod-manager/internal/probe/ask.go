@@ -73,7 +73,7 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 // dialPod connects to a pod or its Service. It starts further attempts while the first is pending, because packets
 // of the first attempt are lost if the node does not have the Service's rules yet.
 func dialPod(ctx context.Context, address string) (net.Conn, error) {
-	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
+	return dial.Staggered(ctx, new(net.Dialer).DialContext, address, func(error) {})
 }
 
 // credentialsOf returns the credentials for calls to a pod: TLS if the pod has an identity, or else plaintext.
