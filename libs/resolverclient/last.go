@@ -28,7 +28,7 @@ const (
 // each call queries the image-resolver. This costs about a millisecond, because the image-resolver has a cache.
 type lastAnswers[K comparable, V any] struct {
 	ask        func(ctx context.Context, key K) (V, error)
-	silent     func(context.Context) bool
+	hangs      func(context.Context) bool
 	countStale func(context.Context)
 
 	mu      sync.Mutex
@@ -44,16 +44,16 @@ type lastAnswer[V any] struct {
 }
 
 // newLastAnswers returns an empty lastAnswers. The function ask queries the image-resolver, and its errors must
-// have classes of package fault. There are no queries for stored answers while the function silent returns true. The
+// have classes of package fault. There are no queries for stored answers while the function hangs returns true. The
 // counter stale counts the uses of stored answers, by kind.
 func newLastAnswers[K comparable, V any](
-	ask func(context.Context, K) (V, error), silent func(context.Context) bool, sizeOf func(K, V) int64,
+	ask func(context.Context, K) (V, error), hangs func(context.Context) bool, sizeOf func(K, V) int64,
 	stale metric.Int64Counter, kind string,
 ) *lastAnswers[K, V] {
 	ofKind := metric.WithAttributes(attribute.String("kind", kind))
 	return &lastAnswers[K, V]{
 		ask:        ask,
-		silent:     silent,
+		hangs:      hangs,
 		countStale: func(ctx context.Context) { stale.Add(ctx, 1, ofKind) },
 		answers:    lru.New(maxBytes, func(key K, a *lastAnswer[V]) int64 { return sizeOf(key, a.value) }),
 	}
@@ -66,7 +66,7 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	if last == nil {
 		return l.query(ctx, key)
 	}
-	if l.silent(ctx) || !l.claimQuery(last) {
+	if !l.claimQuery(last) || l.hangs(ctx) { // in this order, because hangs may wait for a name server
 		l.countStale(ctx)
 		return last.value, nil
 	}

@@ -114,6 +114,20 @@ func TestUnavailableRegistryDelaysNoOtherKey(t *testing.T) {
 	})
 }
 
+// TestFailedKeysAnswerWithoutDelay checks that the client, while a key waits for its next query, does not look up
+// whether the service hangs, because that may wait for name servers.
+func TestFailedKeysAnswerWithoutDelay(t *testing.T) {
+	runLast(t, func(t *testing.T, s *service) {
+		s.err = fault.New(fault.Unavailable, "away")
+		s.expect(t, t.Context(), 1)
+		s.lastAnswers.hangs = func(context.Context) bool {
+			t.Error("the call waits for name servers")
+			return false
+		}
+		s.expect(t, t.Context(), 1)
+	})
+}
+
 // TestAnswersOfTheServiceAreFinal, also if they are errors.
 func TestAnswersOfTheServiceAreFinal(t *testing.T) {
 	runLast(t, func(t *testing.T, s *service) {

@@ -30,10 +30,10 @@ type Client struct {
 
 type imageKey struct{ image, constraint string }
 
-// New returns a Client that sends its queries with the given RPC client. The function silent reports whether the
-// image-resolver does not answer at present, as rpcclient.Client.Silent does.
+// New returns a Client that sends its queries with the given RPC client. The function hangs reports whether the
+// image-resolver leaves calls unanswered at present, as rpcclient.Client.Hangs does.
 func New(
-	client imageresolverv1connect.ImageResolverServiceClient, silent func(context.Context) bool,
+	client imageresolverv1connect.ImageResolverServiceClient, hangs func(context.Context) bool,
 	meters metric.MeterProvider,
 ) *Client {
 	askTags := func(ctx context.Context, repository string) (*imageresolverv1.ListTagsResponse, error) {
@@ -56,8 +56,8 @@ func New(
 		metric.WithDescription("Old answers that were used because the image-resolver did not answer: tags or images. "+
 			"Labels: kind.")))
 	return &Client{
-		tags:   newLastAnswers(askTags, silent, tagsBytes, counter, "tags"),
-		images: newLastAnswers(askImage, silent, imageBytes, counter, "images"),
+		tags:   newLastAnswers(askTags, hangs, tagsBytes, counter, "tags"),
+		images: newLastAnswers(askImage, hangs, imageBytes, counter, "images"),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +29,7 @@ type resolver struct {
 	imageresolverv1connect.UnimplementedImageResolverServiceHandler
 	tags  []string
 	err   error // the answer, if there is one
-	asked int
+	asked atomic.Int32
 }
 
 const repository = "example.com/fn"
@@ -36,7 +37,7 @@ const repository = "example.com/fn"
 func (r *resolver) ListTags(
 	_ context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
-	r.asked++
+	r.asked.Add(1)
 	if r.err == nil && req.GetRepository() != repository {
 		return nil, rpcfault.ToConnect(fault.New(fault.NotFound, "NAME_UNKNOWN"))
 	}
@@ -46,18 +47,18 @@ func (r *resolver) ListTags(
 func (r *resolver) ResolveImage(
 	_ context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
-	r.asked++
+	r.asked.Add(1)
 	return &imageresolverv1.ResolveImageResponse{
 		Reference: req.GetImage() + req.GetTagConstraint(), Digest: "sha256:1",
 	}, rpcfault.ToConnect(r.err)
 }
 
-// answers is for an image-resolver that is not silent.
-func answers(context.Context) bool { return false }
+// hangs is for an image-resolver that answers.
+func hangs(context.Context) bool { return false }
 
 func remote(t *testing.T, r *resolver) *resolverclient.Client {
 	t.Helper()
-	return resolverclient.New(r, answers, noop.NewMeterProvider())
+	return resolverclient.New(r, hangs, noop.NewMeterProvider())
 }
 
 func TestTags(t *testing.T) {
@@ -117,8 +118,8 @@ func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 			}
 			<-time.After(time.Second)
 		}
-		if r.asked < 600 || r.asked > 740 {
-			t.Errorf("%d questions in ten minutes, want two per second, and two per 5 seconds after the first half", r.asked)
+		if n := r.asked.Load(); n < 600 || n > 740 {
+			t.Errorf("%d questions in ten minutes, want two per second, and two per 5 seconds after the first half", n)
 		}
 	})
 }
@@ -127,17 +128,17 @@ func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 func TestDigestsAreResolvedOnce(t *testing.T) {
 	r := &resolver{}
 	tel, scrape := scrapetest.New(t)
-	client := resolverclient.New(r, answers, tel.Meters)
+	client := resolverclient.New(r, hangs, tel.Meters)
 	for _, tc := range []struct {
 		image, constraint string
-		asked             int // so far
+		asked             int32 // so far
 	}{
 		{"fn:v1", "", 1}, {"fn:v1", "", 2}, {"fn:v1", "~1", 3}, {"fn@sha256:1", "", 4}, {"fn@sha256:1", "", 4},
 	} {
 		req := &imageresolverv1.ResolveImageRequest{Image: tc.image, TagConstraint: tc.constraint}
 		got, err := client.ResolveImage(t.Context(), req)
-		if want := tc.image + tc.constraint; err != nil || got.GetReference() != want || r.asked != tc.asked {
-			t.Errorf("got %v, %v for %v after %d questions, want %d", got, err, req, r.asked, tc.asked)
+		if want := tc.image + tc.constraint; err != nil || got.GetReference() != want || r.asked.Load() != tc.asked {
+			t.Errorf("got %v, %v for %v after %d questions, want %d", got, err, req, r.asked.Load(), tc.asked)
 		}
 	}
 	r.err = fault.New(fault.Unavailable, "away")

@@ -44,7 +44,7 @@ func TestSilentImageResolverDelaysOneKey(t *testing.T) {
 		}
 		defer rpc.Close()
 		client := resolverclient.New(imageresolverv1connect.NewImageResolverServiceClient(rpc.HTTP, url,
-			append(rpc.Options, rpc.Balanced())...), rpc.Silent, noop.NewMeterProvider())
+			append(rpc.Options, rpc.Balanced())...), rpc.Hangs, noop.NewMeterProvider())
 		// resolve resolves ten images, and returns how many calls had to wait.
 		resolve := func() (delayed int) {
 			for i := range 10 {
@@ -61,6 +61,21 @@ func TestSilentImageResolverDelaysOneKey(t *testing.T) {
 			return delayed
 		}
 		resolve()
+		silent.Kill()
+		time.AfterFunc(time.Second, silent.Revive)
+		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		asked := r.asked.Load()
+		for i, ctx := range []context.Context{short, t.Context()} {
+			image := "fn:v" + strconv.Itoa(i)
+			if _, err := client.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image}); err != nil {
+				t.Error(err)
+			}
+		}
+		if r.asked.Load() != asked+1 {
+			t.Errorf("%d queries after the restart of the image-resolver, want that the second call waits", r.asked.Load()-asked)
+		}
+		<-time.After(10 * time.Second)
 		silent.SetSilent(true)
 		if n := resolve(); n != 1 {
 			t.Errorf("%d of ten images were delayed, want that the first one finds the image-resolver silent", n)
@@ -73,9 +88,9 @@ func TestSilentImageResolverDelaysOneKey(t *testing.T) {
 		}
 		silent.SetSilent(false)
 		<-time.After(5 * time.Second)
-		asked := r.asked
-		if n := resolve(); n != 0 || r.asked != asked+10 {
-			t.Errorf("%d images were delayed and %d queried once the image-resolver answers, want 0 and 10", n, r.asked-asked)
+		asked = r.asked.Load()
+		if n := resolve(); n != 0 || r.asked.Load() != asked+10 {
+			t.Errorf("%d images were delayed and %d queried once it answers, want 0 and 10", n, r.asked.Load()-asked)
 		}
 		silent.SetSilent(true)
 		resolve()
@@ -83,9 +98,9 @@ func TestSilentImageResolverDelaysOneKey(t *testing.T) {
 		<-time.After(10 * time.Second)
 		resolve()
 		<-time.After(10 * time.Second)
-		asked = r.asked
-		if n := resolve(); n != 0 || r.asked != asked+10 {
-			t.Errorf("%d images were delayed and %d queried by the new replica, want 0 and 10", n, r.asked-asked)
+		asked = r.asked.Load()
+		if n := resolve(); n != 0 || r.asked.Load() != asked+10 {
+			t.Errorf("%d images were delayed and %d queried by the new replica, want 0 and 10", n, r.asked.Load()-asked)
 		}
 	})
 }

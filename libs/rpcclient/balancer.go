@@ -4,6 +4,7 @@ package rpcclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -74,14 +75,15 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// Silent reports whether all replicas of the service failed to answer a call, and have answered no health check since
-// then. Like a call, it looks up old addresses again.
-func (c *Client) Silent(ctx context.Context) bool {
+// Hangs reports whether all replicas of the service left a call unanswered, and have answered no health check since
+// then. It returns false if a replica only refused a connection, because the replica may be restarting. Like a call,
+// it looks up old addresses again.
+func (c *Client) Hangs(ctx context.Context) bool {
 	b := c.balancer
 	err := b.awaitAddresses(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return err == nil && !slices.ContainsFunc(b.endpoints, func(r *Replica) bool { return !r.Silent() })
+	return err == nil && !slices.ContainsFunc(b.endpoints, func(r *Replica) bool { return !r.hangs.Load() })
 }
 
 // awaitAddresses waits until the addresses of the service's replicas are known. It renews addresses older than
@@ -173,6 +175,9 @@ func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
 	b.known = time.Now().Add(-lookupInterval) // the next call looks up addresses again, because the replica may be gone
 	b.mu.Unlock()
+	if errors.Is(err, ErrSilent) {
+		e.hangs.Store(true)
+	}
 	if e.silent.Swap(true) {
 		return
 	}
@@ -194,6 +199,7 @@ func (b *balancer) revive(e *Replica) {
 		}
 	}
 	e.silent.Store(false)
+	e.hangs.Store(false) // after silent, so that markSilent starts a further revive if it stores true meanwhile
 }
 
 // hasReplica reports whether a replica still belongs to the service.
@@ -242,6 +248,8 @@ type Replica struct {
 	transport atomic.Pointer[http.Transport]
 	// silent is true while the replica does not answer. Calls then try the other replicas first.
 	silent atomic.Bool
+	// hangs is true if the replica is silent and left a call unanswered (see ErrSilent).
+	hangs atomic.Bool
 }
 
 func newReplica(address string, service *balancer) *Replica {

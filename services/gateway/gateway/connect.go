@@ -56,7 +56,7 @@ func Connect(cfg Config, frame servermain.Frame) (Services, error) {
 		}
 		options := slices.Concat(client.Options, []connect.ClientOption{client.Balanced()})
 		resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...)
-		s.ImageResolver = resolverclient.New(resolver, client.Silent, frame.Telemetry.Meters)
+		s.ImageResolver = resolverclient.New(resolver, client.Hangs, frame.Telemetry.Meters)
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
 		client, err := s.newClient(cfg.PodManager, "pod-manager", frame)

@@ -224,7 +224,7 @@ func (c *Config) connect(frame servermain.Frame) (*resolverclient.Client, error)
 	}
 	client.Options = append(client.Options, client.Balanced())
 	resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, c.ImageResolver, client.Options...)
-	return resolverclient.New(resolver, client.Silent, frame.Telemetry.Meters), nil
+	return resolverclient.New(resolver, client.Hangs, frame.Telemetry.Meters), nil
 }
 
 // settingsUpdates changes the settings of a running manager. Each of its methods replaces a single setting.
