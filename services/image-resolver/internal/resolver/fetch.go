@@ -145,14 +145,15 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	return image, nil
 }
 
-// updateCredentials returns a cached image with the PullCredentials of the session s. If they have changed, for
-// example because a repository became private, requests by digest get the new value too.
+// updateCredentials returns a cached image. If the session s needed credentials and earlier sessions did not, for
+// example because a repository became private, it sets PullCredentials, also for requests by digest. It never clears
+// PullCredentials, because s may have used a mirror without credentials.
 func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Image {
-	if cached.PullCredentials == s.WantedCredentials() {
+	if cached.PullCredentials || !s.WantedCredentials() {
 		return cached
 	}
 	image := *cached
-	image.PullCredentials = s.WantedCredentials()
+	image.PullCredentials = true
 	byDigest := key{repository: f.key.repository, digest: image.TopDigest(), platforms: f.key.platforms}
 	f.resolver.cache.Put(byDigest, answer{image: &image})
 	return &image

@@ -55,6 +55,7 @@ type Keeper struct {
 	// differsSince is the time at which the Secret was first seen to differ from the file. It is zero while both are
 	// equal.
 	differsSince time.Time
+	repaired     bool // true if the content was written because the Secret differed for too long
 }
 
 // New returns a keeper. The keeper sends no requests before [Keeper.Run] is called.
@@ -144,6 +145,7 @@ func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 		k.content = content
 		k.cause = nil
 		k.changed = true
+		k.repaired = false
 		return
 	}
 	k.cause = err

@@ -83,6 +83,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) error {
 		return requestError{fmt.Errorf("write it: %w", err), false}
 	}
 	k.differsSince = time.Time{}
+	k.repaired = k.repaired || overdue
 	k.config.Log.InfoContext(ctx, "wrote the pull secret", "from", k.config.Path,
 		"namespace", k.config.Namespace, "secret", k.config.Name)
 	return nil
@@ -100,7 +101,8 @@ const (
 )
 
 // differsTooLong reports whether the pull secret has differed from the file for longer than propagationTime. found is
-// the existing Secret, or nil.
+// the existing Secret, or nil. It returns true for a single write of each content, so that replicas whose files differ
+// for long do not overwrite each other's credentials for ever.
 func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 	switch {
 	case found == nil || bytes.Equal(found.Data[corev1.DockerConfigJsonKey], k.content):
@@ -109,7 +111,7 @@ func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 	case k.differsSince.IsZero():
 		k.differsSince = time.Now()
 	}
-	return time.Since(k.differsSince) >= propagationTime
+	return !k.repaired && time.Since(k.differsSince) >= propagationTime
 }
 
 // mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. newer is true if

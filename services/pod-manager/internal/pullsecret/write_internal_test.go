@@ -82,14 +82,20 @@ func TestUnchangedReplicaRepairsSecret(t *testing.T) {
 		k.recordContent(t.Context(), config("new"), nil)
 		go k.runLoop(t.Context(), nil)
 		expect("new")
-		old := wantedSecret(nil, "s", "/file", config("old"))
-		if _, err := secrets.Update(t.Context(), old, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
+		writeOld := func() {
+			t.Helper()
+			old := wantedSecret(nil, "s", "/file", config("old"))
+			if _, err := secrets.Update(t.Context(), old, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(90 * time.Second)
+			expect("old") // the other replica's file may be the newer one
+			<-time.After(2 * time.Minute)
 		}
-		<-time.After(90 * time.Second)
-		expect("old") // the other replica's file may be the newer one
-		<-time.After(2 * time.Minute)
+		writeOld()
 		expect("new")
+		writeOld()
+		expect("old") // the other replica repeats its content, so its file stays as it is
 	})
 }
 
