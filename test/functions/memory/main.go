@@ -11,9 +11,10 @@ import (
 
 const megabyte = 1 << 20
 
+var held [][]byte
+
 func main() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	var held [][]byte
 	for {
 		block := make([]byte, megabyte)
 		// Write to each page, because untouched pages occupy no memory.
