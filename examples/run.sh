@@ -91,6 +91,7 @@ if [[ $keep == --keep ]]; then
   [[ -z ${FNR_STATUS_ADDRESS:-} ]] || echo "Status page: http://$FNR_STATUS_ADDRESS"
   echo "In the terminal: .build/bin/fnctl top"
   echo "Stop with Ctrl-C."
-  trap 'kill "$runner" 2>/dev/null || true' INT TERM
-  wait "$runner" || true
+  stopped=
+  trap 'stopped=yes; kill "$runner" 2>/dev/null || true' INT TERM
+  wait "$runner" || [[ -n $stopped ]] || { echo "function-runner has ended: see above" >&2; exit 1; }
 fi

@@ -29,6 +29,6 @@ kodata: ## Put the functions into the directories from which ko adds them to ima
 	cd wrapper-server && GOWORK=off CGO_ENABLED=0 $(IMAGE_PLATFORM_ENV) go build -trimpath -ldflags='-s -w' -o $(CURDIR)/.build/kodata/grpc-health-probe .
 	@for s in gateway function-runner; do \
 	  rm -rf services/$$s/kodata; mkdir -p services/$$s/kodata/functions; \
-	  find $(IMAGE_FUNCTIONS_DIR) -type f ! -name config.yaml -exec cp {} services/$$s/kodata/functions/ \; ; \
-	  cp functions/config.yaml services/$$s/kodata/; done
+	  find $(IMAGE_FUNCTIONS_DIR) -type f ! -name config.yaml -exec cp -t services/$$s/kodata/functions/ {} + && \
+	  cp functions/config.yaml services/$$s/kodata/ || exit 1; done
 	@cp .build/kodata/grpc-health-probe services/function-runner/kodata/

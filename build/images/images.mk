@@ -28,6 +28,7 @@ DEPLOY ?= deploy
 .PHONY: manifests
 manifests: ## Make deploy/ use the images in REPO=registry/path (TAG=latest)
 	@test -n "$(REPO)" || { echo "REPO is not set: make manifests REPO=registry.example/path"; exit 1; }
+	@! echo "$(TAG)" | grep -qE '^[0-9]+(\.[0-9]*)?$$' || { echo "TAG=$(TAG) is a number in YAML: add a letter, such as v$(TAG)"; exit 1; }
 	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' $(DEPLOY)/setters.yaml
 	@grep -rl ' # kpt-set: ' $(DEPLOY) | xargs sed -i -E -e '/\$$\{(registry|tag)\}/ s|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
 	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'

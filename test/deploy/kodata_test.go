@@ -4,9 +4,13 @@ package deploy_test
 
 import (
 	"os/exec"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // TestImagesGetFunctionsOfTheirPlatform tests how a developer with another kind of machine builds
@@ -42,5 +46,54 @@ func TestImagesGetFunctionsOfTheirPlatform(t *testing.T) {
 	}
 	if builds != 3 {
 		t.Errorf("%d builds, want those of both modules of functions and of the probe:\n%s", builds, out)
+	}
+}
+
+// TestSkaffoldWatchesEmbeddedFiles checks that skaffold builds a program anew if a file in it changes that is no code.
+func TestSkaffoldWatchesEmbeddedFiles(t *testing.T) {
+	type build struct {
+		Artifacts []struct {
+			Image string `json:"image"`
+			Ko    struct {
+				Dependencies struct {
+					Paths []string `json:"paths"`
+				} `json:"dependencies"`
+			} `json:"ko"`
+		} `json:"artifacts"`
+	}
+	var config struct {
+		Build    build `json:"build"`
+		Profiles []struct {
+			Build build `json:"build"`
+		} `json:"profiles"`
+	}
+	if err := yaml.Unmarshal(mustRead(t, root+"/skaffold.yaml"), &config); err != nil {
+		t.Fatal(err)
+	}
+	artifacts := config.Build.Artifacts
+	for _, p := range config.Profiles {
+		artifacts = append(artifacts, p.Build.Artifacts...)
+	}
+	files := run(t, nil, "git", "-C", root, "grep", "--extended-regexp", "^//go:embed ", "--", "services/*.go", ":!*_test.go")
+	for line := range strings.Lines(string(files)) {
+		source, directive, _ := strings.Cut(strings.TrimSpace(line), ":")
+		embedded := path.Join(path.Dir(source), strings.TrimPrefix(directive, "//go:embed "))
+		module := strings.Join(strings.Split(source, "/")[:2], "/")
+		watched := 0
+		for _, a := range artifacts {
+			if path.Base(a.Image) != path.Base(module) && path.Base(a.Image) != "function-runner" {
+				continue
+			}
+			if slices.ContainsFunc(a.Ko.Dependencies.Paths, func(pattern string) bool {
+				directory, name, ok := strings.Cut(pattern, "/**/")
+				return ok && directory == module && path.Base(embedded) == strings.TrimSuffix(name, "/*")
+			}) {
+				watched++
+			}
+		}
+		if watched != 2 {
+			t.Errorf("%d images are built anew if %s changes, want those of its service and of function-runner",
+				watched, embedded)
+		}
 	}
 }

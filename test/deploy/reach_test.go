@@ -109,6 +109,10 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 		if has("tracing") {
 			traced, resolvers = everyone, everyone
 		}
+		meshed := []string(nil)
+		if has("mesh") { // whose policies decide about its callers
+			meshed = []string{"gateway", "pod-manager", "function-runner", "Porch's runner", "prometheus"}
+		}
 		identified := []string(nil)
 		if has("callers") { // who prove who they are
 			identified = others
@@ -135,6 +139,7 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			{"pod-manager", tcp, []int32{9464}, scrapers},
 			{"image-resolver", tcp, []int32{9464}, scrapers},
 			{"function", tcp, []int32{9464}, scrapers},
+			{"function", tcp, []int32{15008}, meshed},
 			{"gateway", tcp, []int32{1}, nil},
 			{"function-runner", tcp, []int32{1}, nil},
 			{"pod-manager", tcp, []int32{1}, nil},

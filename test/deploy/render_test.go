@@ -51,6 +51,17 @@ func TestKptDoesWhatMakeDoes(t *testing.T) {
 	}
 }
 
+// TestTagsAreNoNumbers has a tag that kustomize would read as a number.
+func TestTagsAreNoNumbers(t *testing.T) {
+	for _, tag := range []string{"20261125", "1.10"} {
+		cmd := exec.CommandContext(t.Context(), "make", "-f", root+"/build/images/images.mk", "manifests",
+			"DEPLOY="+t.TempDir(), "REPO="+ownRegistry, "TAG="+tag)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "such as v"+tag) {
+			t.Errorf("make manifests TAG=%s: %v\n%s", tag, err, out)
+		}
+	}
+}
+
 // TestAPIServerCanBeNarrowed renders a copy of the package in which a user has set the address of the
 // API server: its ports are permitted to that address only.
 func TestAPIServerCanBeNarrowed(t *testing.T) {
