@@ -47,7 +47,7 @@ type Confinement struct {
 	// start), `best-effort`, or `off` (confine nothing).
 	Confine confine.Level `default:"best-effort"`
 	// MaxTempBytes limits a function's temporary directory, and [`/tmp`](write-a-function.md#files-and-devices) where
-	// it is writable. They may have 10,000 files and directories.
+	// it is writable. They may have 10,000 files, in sandboxes 100,000.
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
 }
 

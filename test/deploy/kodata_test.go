@@ -74,7 +74,7 @@ func TestSkaffoldWatchesEmbeddedFiles(t *testing.T) {
 	for _, p := range config.Profiles {
 		artifacts = append(artifacts, p.Build.Artifacts...)
 	}
-	files := run(t, nil, "git", "-C", root, "grep", "--extended-regexp", "^//go:embed ", "--", "services/*.go", ":!*_test.go")
+	files := run(t, nil, "git", "-C", root, "grep", "^//go:embed ", "--", "services/*.go", ":!*_test.go")
 	for line := range strings.Lines(string(files)) {
 		source, directive, _ := strings.Cut(strings.TrimSpace(line), ":")
 		embedded := path.Join(path.Dir(source), strings.TrimPrefix(directive, "//go:embed "))
