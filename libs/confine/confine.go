@@ -31,7 +31,8 @@ type Config struct {
 	// Hidden contains files and directories that functions must not read, even in directories that they may read.
 	Hidden []string
 	// Shared contains directories that most programs expect to be writable, such as /tmp. A function may write to them
-	// only while no other function runs (see [Function.Shared]).
+	// only while no other function runs (see [Function.Shared]), and only if the directory is empty when [New] is called.
+	// Only functions may use the directories, and TempDir may be one of them.
 	Shared []string
 	// TempDir is the parent of the functions' temporary directories. Empty means the system's default.
 	TempDir string

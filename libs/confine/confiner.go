@@ -22,7 +22,7 @@ type Confiner struct {
 	files       fileRules
 	filters     map[bool]*filter // key: whether the function may use the network; nil without seccomp
 	temp        *tempDirs
-	shared      sharedDirs
+	shared      []string // usable directories of Config.Shared
 	sharedRules fileRules
 }
 
@@ -79,15 +79,16 @@ func (c *Confiner) buildShared() error {
 			}
 		}
 	}
+	sweep(c.cfg.TempDir)
+	c.shared = c.cfg.usableShared() // before this program creates a directory, because one of them may be TempDir
 	temp, err := newTempDirs(c.cfg)
 	if err != nil {
 		c.cfg.Log.Warn("functions have no directory for temporary files", "error", err)
 	}
 	c.temp = temp
-	c.shared = newSharedDirs(c.cfg.Shared)
 	if c.kernel.abi > 0 {
 		c.files = c.cfg.openFiles()
-		for _, path := range c.cfg.Shared {
+		for _, path := range c.shared {
 			c.sharedRules = c.sharedRules.addPath(path, own)
 		}
 	}

@@ -24,8 +24,8 @@ func New(cfg Config) (*Confiner, error) {
 // Close does nothing.
 func (c *Confiner) Close() {}
 
-// EmptyShared does nothing.
-func (c *Confiner) EmptyShared() {}
+// EmptyShared returns true.
+func (c *Confiner) EmptyShared() (empty bool) { return true }
 
 // Setup contains the environment of a process that is about to start. Temp is nil, because only Linux limits files.
 type Setup struct {

@@ -22,8 +22,8 @@ const maxTempDepth = 64
 type TempDir struct {
 	dirs *tempDirs
 	path string
-	// shared contains other directories that the process may write to. It is usually empty.
-	shared sharedDirs
+	// shared contains other directories that the process may write to. It is usually empty. They may contain path.
+	shared []string
 }
 
 // withTempDir returns env with the directory as TMPDIR. If the home directory in env is not usable, it also sets
@@ -46,7 +46,7 @@ func (d *TempDir) withTempDir(env []string) []string {
 }
 
 // countShared applies the limits of the temporary directory also to the files in the shared directories.
-func (d *TempDir) countShared(shared sharedDirs) {
+func (d *TempDir) countShared(shared []string) {
 	if d != nil {
 		d.shared = shared
 	}
@@ -68,7 +68,6 @@ func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return
 	}
-	_ = d.dirs.restoreMode() // retried before the next directory is created
 	if !d.dirs.removeLater(d.path) {
 		_ = d.Remove() // retried with a later directory
 	}
@@ -80,8 +79,12 @@ func (d *TempDir) Limit() int64 { return d.dirs.maxBytes }
 // Free returns the number of bytes that may still be written to the directory. It returns false if a limit is
 // exceeded, or if a directory cannot be counted because it is nested too deeply or unreadable.
 func (d *TempDir) Free() (bytes int64, ok bool) {
-	count := counter{bytes: d.dirs.maxBytes, files: d.dirs.maxFiles, kept: d.shared.kept}
-	for _, path := range append([]string{d.path}, d.shared.paths...) {
+	count := counter{bytes: d.dirs.maxBytes, files: d.dirs.maxFiles}
+	paths := d.shared
+	if !slices.ContainsFunc(paths, func(dir string) bool { return strings.HasPrefix(d.path, dir+"/") }) {
+		paths = append(slices.Clip(paths), d.path)
+	}
+	for _, path := range paths {
 		if !count.countTree(path) {
 			return count.bytes, false
 		}
@@ -90,11 +93,7 @@ func (d *TempDir) Free() (bytes int64, ok bool) {
 }
 
 // counter contains the numbers of bytes and files that a function may still write.
-type counter struct {
-	bytes, files int64
-	// kept contains the paths that do not count, because they existed before the function ran.
-	kept map[string]bool
-}
+type counter struct{ bytes, files int64 }
 
 // countTree subtracts the files below path from the limits. It returns false if a limit is exceeded. The path need
 // not exist.
@@ -115,7 +114,7 @@ func (c *counter) countEntries(dir *os.File, depth int) bool {
 	for {
 		names, err := dir.Readdirnames(128)
 		for _, name := range names {
-			if !c.kept[filepath.Join(dir.Name(), name)] && !c.countEntry(dir, name, depth) {
+			if !c.countEntry(dir, name, depth) {
 				return false
 			}
 		}
@@ -154,41 +153,40 @@ func (c *counter) countEntry(dir *os.File, name string, depth int) bool {
 	return c.countEntries(below, depth-1)
 }
 
-// sharedDirs contains the directories of [Config.Shared] and the entries that they had before functions ran.
-type sharedDirs struct {
-	paths []string
-	// kept contains the entries that existed before the first function started. EmptyShared does not remove them.
-	kept map[string]bool
-}
-
-func newSharedDirs(paths []string) sharedDirs {
-	s := sharedDirs{paths: paths, kept: map[string]bool{}}
-	for _, entry := range s.entries() {
-		s.kept[entry] = true
-	}
-	return s
-}
-
-// entries returns the paths of all entries in the shared directories.
-func (s sharedDirs) entries() (entries []string) {
-	for _, dir := range s.paths {
-		found, _ := os.ReadDir(dir) // a missing directory is of no use to a function either
-		for _, entry := range found {
-			entries = append(entries, filepath.Join(dir, entry.Name()))
+// usableShared returns the directories of [Config.Shared] that are empty. Functions must not write to other
+// directories, because their files would stay there, next to files that functions could change.
+func (cfg Config) usableShared() (usable []string) {
+	for _, dir := range cfg.Shared {
+		switch entries, err := os.ReadDir(dir); {
+		case err != nil: // a missing directory is of no use to a function either
+		case len(entries) > 0:
+			cfg.Log.Warn("directory is not empty, functions cannot write to it (mount an empty volume there)", "path", dir)
+		default:
+			usable = append(usable, dir)
 		}
 	}
-	return entries
+	return usable
 }
 
-// EmptyShared removes the files that functions wrote to the directories of [Config.Shared]. No function may be
-// running with access to them.
-func (c *Confiner) EmptyShared() {
+// EmptyShared removes the files that functions wrote to the directories of [Config.Shared], and the temporary
+// directories of all functions. It returns false if files are left. No function may be running with access to the
+// files.
+func (c *Confiner) EmptyShared() (empty bool) {
 	if c == nil {
-		return
+		return true
 	}
-	for _, entry := range c.shared.entries() {
-		if !c.shared.kept[entry] {
-			_ = removeAll(entry) // remaining files count towards the limits of the next function
+	empty = true
+	for _, dir := range c.shared {
+		// A function with the same user as the directory's owner can change the mode.
+		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o700 != 0o700 {
+			_ = os.Chmod(dir, info.Mode()|0o700)
+		}
+		entries, err := os.ReadDir(dir)
+		empty = empty && err == nil
+		for _, entry := range entries {
+			empty = removeAll(filepath.Join(dir, entry.Name())) == nil && empty
 		}
 	}
+	c.temp.removeBase() // afterwards, because a new base directory may be in one of the shared directories
+	return empty
 }

@@ -25,13 +25,14 @@ const tempPrefix = "fnr-function-files-"
 // tempDirs creates temporary directories for functions below a base directory, which only this program uses. A lock
 // on the base directory shows other programs that it is in use, so that they do not remove it.
 type tempDirs struct {
-	base     string
-	lock     *os.File
+	parent   string
 	maxBytes int64
 	maxFiles int64
 	removals sync.WaitGroup // pending removals of removeLater
 
 	mu        sync.Mutex
+	base      string
+	lock      *os.File // nil if there is no base directory
 	unremoved []string // failed removals, to be retried
 	removing  int      // directories that are being removed, or will be
 	closed    bool
@@ -44,20 +45,47 @@ const removeAfter = 5 * time.Millisecond
 // maxRemoving is the maximum number of temporary directories that wait to be removed in the background.
 const maxRemoving = 16
 
-// newTempDirs creates the base directory for the temporary directories of functions. It first removes base
-// directories that crashed programs left behind.
+// newTempDirs creates the base directory for the temporary directories of functions.
 func newTempDirs(cfg Config) (*tempDirs, error) {
-	sweep(cfg.TempDir)
-	base, err := os.MkdirTemp(cfg.TempDir, tempPrefix)
+	t := &tempDirs{parent: cfg.TempDir, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}
+	if _, err := t.openBase(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// openBase returns the usable base directory. It creates a new one if there is none.
+func (t *tempDirs) openBase() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lock != nil {
+		return t.base, restoreMode(t.lock)
+	}
+	base, err := os.MkdirTemp(t.parent, tempPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for the temporary files of functions: %w", err)
+		return "", fmt.Errorf("make a directory for the temporary files of functions: %w", err)
 	}
 	lock, err := lockDir(base)
 	if err != nil {
 		err = fmt.Errorf("lock the directory for the temporary files of functions: %w", err)
-		return nil, errors.Join(err, os.Remove(base))
+		return "", errors.Join(err, os.Remove(base))
 	}
-	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
+	t.base = base
+	t.lock = lock
+	return base, nil
+}
+
+// removeBase removes the base directory with all temporary directories. If the removal fails, the base directory is
+// no longer used, and the next program sweeps it.
+func (t *tempDirs) removeBase() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = removeAll(t.base)
+	_ = t.lock.Close() // fails if there is no base directory
+	t.lock = nil
 }
 
 // lockDir locks a directory until the returned file is closed or this program exits.
@@ -94,8 +122,12 @@ func (t *tempDirs) makeDir() (*TempDir, error) {
 	if t == nil {
 		return nil, nil //nolint:nilnil // functions go without
 	}
-	path := filepath.Join(t.base, rand.Text()) // unpredictable for other functions
-	if err := errors.Join(t.restoreMode(), os.Mkdir(path, 0o700)); err != nil {
+	base, err := t.openBase()
+	path := filepath.Join(base, rand.Text()) // unpredictable for other functions
+	if err == nil {
+		err = os.Mkdir(path, 0o700)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make a function's temporary directory: %w", err)
 	}
 	return &TempDir{dirs: t, path: path}, nil
@@ -120,13 +152,13 @@ func (t *tempDirs) removeDir(path string) error {
 }
 
 // restoreMode restores the permissions of the base directory. A function can change them, because the function's
-// user owns the directory.
-func (t *tempDirs) restoreMode() error {
-	info, err := t.lock.Stat()
+// user owns the directory. It returns an error if base is nil.
+func restoreMode(base *os.File) error {
+	info, err := base.Stat()
 	if err != nil || info.Mode().Perm() == 0o700 {
 		return err
 	}
-	return t.lock.Chmod(0o700)
+	return base.Chmod(0o700)
 }
 
 // removeLater removes a directory in the background, after the delay removeAfter. It returns false if too many
@@ -134,6 +166,7 @@ func (t *tempDirs) restoreMode() error {
 func (t *tempDirs) removeLater(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	_ = restoreMode(t.lock) // retried before the next directory is created
 	if t.closed || t.removing == maxRemoving {
 		return false
 	}
@@ -158,8 +191,7 @@ func (t *tempDirs) close() {
 	t.closed = true
 	t.mu.Unlock()
 	t.removals.Wait()
-	_ = removeAll(t.base) // the next program sweeps the rest
-	_ = t.lock.Close()
+	t.removeBase()
 }
 
 // removeAll removes a directory with its contents, even if a function has changed permissions of directories in it.

@@ -5,9 +5,11 @@
 package confine
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -117,4 +119,72 @@ func TestEntriesThatDisappearDoNotCount(t *testing.T) {
 	}
 	close(stopped)
 	writer.Wait()
+}
+
+// TestSharedParentIsEmptied has Config.Shared contain the parent of the temporary directories, as in a pod. All files
+// there count towards the limits of a function that may write to the parent, and none of them stays.
+func TestSharedParentIsEmptied(t *testing.T) {
+	parent := t.TempDir()
+	c, err := New(Config{TempDir: parent, Shared: []string{parent}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	prepare := func(shared bool) *TempDir {
+		setup, err := c.Prepare(Function{Path: "/bin/true", Shared: shared}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setup.Close()
+		return setup.Temp
+	}
+	const size = 1 << 20
+	earlier := prepare(false)
+	writeBytes(t, filepath.Join(earlier.path, "secret"), size)
+	earlier.RemoveLater()
+	if !c.EmptyShared() || entries(t, parent) != 0 {
+		t.Errorf("%d entries of the parent are left after an evaluation, want none", entries(t, parent))
+	}
+	temp := prepare(true)
+	before, _ := temp.Free()
+	for _, dir := range []string{parent, c.temp.base, temp.path} {
+		writeBytes(t, filepath.Join(dir, "a"), size)
+		after, ok := temp.Free()
+		if written := before - after; !ok || written < size || written > size+size/4 {
+			t.Errorf("%t, %d bytes count after %d bytes were written to %s", ok, written, size, dir)
+		}
+		before = after
+	}
+	if !c.EmptyShared() || entries(t, parent) != 0 {
+		t.Errorf("%d entries of the parent are left after an evaluation that ran alone, want none", entries(t, parent))
+	}
+	if free, ok := prepare(true).Free(); !ok || free < c.cfg.MaxTempBytes-size {
+		t.Errorf("%t, %d bytes are free for the next evaluation", ok, free)
+	}
+}
+
+// TestOnlyEmptyDirectoriesAreShared has a shared directory that contains a file of others.
+func TestOnlyEmptyDirectoriesAreShared(t *testing.T) {
+	empty, used := t.TempDir(), t.TempDir()
+	file := filepath.Join(used, "file")
+	writeBytes(t, file, 1)
+	c, err := New(Config{TempDir: t.TempDir(), Shared: []string{empty, used}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if len(c.sharedRules) > 1 || !slices.Equal(c.shared, []string{empty}) {
+		t.Errorf("%d rules, functions may write to %v, want only the empty directory", len(c.sharedRules), c.shared)
+	}
+	emptied := c.EmptyShared()
+	if _, err := os.Stat(file); !emptied || err != nil {
+		t.Errorf("%t, a file that no function wrote: %v", emptied, err)
+	}
+}
+
+func writeBytes(t *testing.T, path string, size int) {
+	t.Helper()
+	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -21,8 +21,8 @@ import (
 // A function first runs without access to writable directories such as /tmp (see [ServiceConfig.Shared]), because
 // concurrent evaluations must not see each other's files there. If it is denied access to a file, or exits with an
 // error but without a log, it runs again with access, which is safe because functions are pure. No other evaluation
-// runs meanwhile. Before and after, processes left behind are killed and the directories are emptied. If that helps,
-// all later evaluations run in this way.
+// runs meanwhile. Before and after, spare processes and processes left behind are killed, and the directories are
+// emptied. If that helps, all later evaluations run in this way.
 type Pod struct {
 	*Service
 	slots *semaphore.Weighted
@@ -97,22 +97,31 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 		}
 		return Result{}, Interrupted(ContextErr(ctx), e.Image, time.Since(start), doing)
 	}
+	if !alone && p.alone.Load() { // since the evaluation began to wait
+		p.slots.Release(slots)
+		return p.runInSlot(ctx, e, true)
+	}
 	defer p.slots.Release(slots)
 	if e.Command.Shared = alone; alone {
 		if !p.emptyShared() {
-			return Result{}, fault.New(fault.Unavailable, "processes of earlier evaluations may still run (delete the pod)")
+			return Result{}, fault.New(fault.Unavailable, "processes or files of earlier evaluations are left (delete the pod)")
 		}
-		defer p.emptyShared()
+		defer func() {
+			if !p.emptyShared() {
+				p.alone.Store(true) // each later evaluation first makes sure that nothing is left
+			}
+		}()
 	}
 	return p.Run(ctx, e)
 }
 
-// emptyShared empties the shared directories, after it has killed the processes that could still write to them. It
-// returns false if such processes may still run. No evaluation may run meanwhile.
+// emptyShared empties the shared directories, after it has killed the processes that could still write to them, and
+// the spare processes, because their temporary directories are usually below /tmp. It returns false if processes of
+// earlier evaluations may still run, or if files are left. No evaluation may run meanwhile.
 func (p *Pod) emptyShared() bool {
+	p.Forget(func(string) bool { return true })
 	none := p.reaper.KillOrphans()
-	p.confiner.EmptyShared()
-	return none
+	return p.confiner.EmptyShared() && none
 }
 
 // mayHelp reports whether the function may succeed if it runs again with access to shared directories such as /tmp.

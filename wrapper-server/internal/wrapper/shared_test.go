@@ -13,13 +13,16 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// startScript serves a shell script that may use a directory, $SHARED, while it runs alone.
+// startScript serves a shell script that may use a directory, $SHARED, while it runs alone. The directory also contains
+// the functions' temporary directories, as /tmp does in a pod.
 func startScript(t *testing.T, script string) (evaluate func(list string) (string, error), shared string) {
 	t.Helper()
 	shared = t.TempDir()
+	t.Setenv("TMPDIR", shared)
 	path := filepath.Join(t.TempDir(), "function")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
@@ -33,6 +36,20 @@ func startScript(t *testing.T, script string) (evaluate func(list string) (strin
 			&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(list)})
 		return string(resp.GetResourceList()), err
 	}, shared
+}
+
+// assertNothingLeft checks that the server's own directory is the only entry of the shared directory.
+func assertNothingLeft(t *testing.T, shared string) {
+	t.Helper()
+	entries, err := os.ReadDir(shared)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "fnr-function-files-") {
+			t.Errorf("%s is left", entry.Name())
+		}
+	}
 }
 
 // listNumber returns a list that is like no other.
@@ -51,6 +68,11 @@ func TestFixedPathsBelowTmp(t *testing.T) {
 		"without a log":        "{ cat >$SHARED/input.yaml && cat $SHARED/input.yaml; } 2>/dev/null",
 		"nothing left before":  "if [ -e $SHARED/a ]; then exit 1; fi; cat >$SHARED/a && cat $SHARED/a",
 		"no rights":            "mkdir $SHARED/a && cat >$SHARED/a/b && cat $SHARED/a/b && chmod 0 $SHARED/a",
+		"no rights at all":     "cat >$SHARED/a && cat $SHARED/a && chmod 0 $SHARED/fnr-* $SHARED",
+		"the server's directory": `for dir in $SHARED/*/; do if [ -e "$dir/a" ]; then exit 1; fi; echo x >"$dir/a"; done
+cat >$SHARED/a && cat $SHARED/a`,
+		"the server's directory moved": `dir=$(echo $SHARED/fnr-*); mv "$dir" $SHARED/moved && ln -s /missing "$dir"
+cat >$SHARED/a && cat $SHARED/a`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			evaluate, shared := startScript(t, script)
@@ -63,10 +85,25 @@ func TestFixedPathsBelowTmp(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if entries, err := os.ReadDir(shared); err != nil || len(entries) > 0 {
-				t.Errorf("%v are left, %v", entries, err)
-			}
+			assertNothingLeft(t, shared)
 		})
+	}
+}
+
+// TestSpareProcessesFindNoFiles has a function that plants files in the temporary directories of all processes while
+// it runs alone, and looks for such files in its own. Access to the shared directory does not help the function, so
+// that its next evaluation may use a spare process.
+func TestSpareProcessesFindNoFiles(t *testing.T) {
+	evaluate, shared := startScript(t, `cat; if [ -e "$TMPDIR/a" ]; then echo found >&2; exit 1; fi
+for dir in $SHARED/fnr-*/*/; do echo x >"$dir/a"; done 2>/dev/null; echo permission denied >&2`)
+	await.Equal(t, "spare processes", func() int {
+		dirs, _ := filepath.Glob(shared + "/*/*")
+		return len(dirs)
+	}, 2)
+	for i := range 3 {
+		if got, err := evaluate(listNumber(i)); err != nil || got != listNumber(i) {
+			t.Errorf("%v, got %q, want its own input", err, got)
+		}
 	}
 }
 
@@ -79,9 +116,7 @@ func TestWhatStaysDenied(t *testing.T) {
 			t.Errorf("got %v, want the function's own error", err)
 		}
 	}
-	if entries, err := os.ReadDir(shared); err != nil || len(entries) > 0 {
-		t.Errorf("%v are left, %v", entries, err)
-	}
+	assertNothingLeft(t, shared)
 }
 
 // TestADenialIsNotForEver has an input with which a function is denied another file, before one that needs the
@@ -105,9 +140,7 @@ func TestFailuresWithoutALogStay(t *testing.T) {
 			t.Errorf("got %v, want the function's own error", err)
 		}
 	}
-	if entries, err := os.ReadDir(shared); err != nil || len(entries) > 0 {
-		t.Errorf("%v are left, %v", entries, err)
-	}
+	assertNothingLeft(t, shared)
 }
 
 // TestHomeIsWritable has images without a home directory.
