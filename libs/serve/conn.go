@@ -25,6 +25,8 @@ type listener struct {
 	// rejected is called when a new connection is closed because too many are open. evicted is called when an idle
 	// connection is closed to admit a new connection.
 	rejected, evicted func(peer string)
+	// busy is called for each request that is rejected because too many requests are running.
+	busy func(peer string)
 	// failed is called for each TLS handshake that fails.
 	failed func(peer string, err error)
 
@@ -118,7 +120,7 @@ type conn struct {
 
 	// The following fields are guarded by listener.limits.mu.
 	counted   bool
-	requests  int // running requests
+	requests  int // running requests, without health checks
 	used      bool
 	idleSince time.Time
 
@@ -189,22 +191,6 @@ func (c *conn) CloseWrite() error {
 		return secure.CloseWrite()
 	}
 	return c.transport.CloseWrite()
-}
-
-// beginRequest counts a request as running until endRequest. Only connections without running requests may be
-// closed to admit new connections.
-func (c *conn) beginRequest() {
-	c.listener.limits.mu.Lock()
-	defer c.listener.limits.mu.Unlock()
-	c.requests++
-	c.used = true
-}
-
-func (c *conn) endRequest() {
-	c.listener.limits.mu.Lock()
-	defer c.listener.limits.mu.Unlock()
-	c.requests--
-	c.idleSince = time.Now()
 }
 
 // Peer returns an address without its port, so that all connections from a host count as the same peer in limits

@@ -15,8 +15,8 @@ var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	slowclient.BytesPerSecond, slowclient.Grace)
 
-// handler wraps the HTTP handler of a port. It sets r.TLS, counts the running requests of each connection, makes
-// clients replace old connections, and aborts responses that clients read too slowly.
+// handler wraps the HTTP handler of a port. It sets r.TLS, limits the running requests, makes clients replace old
+// connections, and aborts responses that clients read too slowly.
 type handler struct{ endpoint http.Handler }
 
 // ServeHTTP implements http.Handler.
@@ -25,10 +25,13 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		panic("serve: a request without its connection")
 	}
-	if !isProbe(r.URL.Path) { // health checks need no certificate: they must not fill the port
-		c.beginRequest()
-		defer c.endRequest()
+	limits, probe := c.listener.limits, isProbe(r.URL.Path)
+	if !limits.beginRequest(c, probe) {
+		c.listener.busy(c.peer)
+		w.WriteHeader(http.StatusTooManyRequests) // without a body, for which a client can make the server wait
+		return
 	}
+	defer limits.endRequest(c, probe)
 	c.checkAge(w, r)
 	if c.state != nil {
 		r = r.WithContext(r.Context()) // a copy, because the server uses its own request
@@ -40,9 +43,11 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// We measure the reading rate per HTTP/2 stream, because a client can stop reading a single stream.
 	stream := http.NewResponseController(w)
-	h.endpoint.ServeHTTP(newPacedWriter(w, stream), r)
-	// This deadline limits the time to write the rest of the response after the handler has returned.
-	_ = stream.SetWriteDeadline(time.Now().Add(slowclient.Grace))
+	paced := newPacedWriter(w, stream)
+	h.endpoint.ServeHTTP(paced, r)
+	if paced.wrote {
+		paced.Flush() // the request counts as running until the client has read the response
+	}
 }
 
 // pacedWriter is an http.ResponseWriter that fails if the client reads the response too slowly.
@@ -50,6 +55,7 @@ type pacedWriter struct {
 	http.ResponseWriter
 	stream *http.ResponseController
 	meter  *slowclient.Meter
+	wrote  bool // true if the response has a body
 }
 
 func newPacedWriter(w http.ResponseWriter, stream *http.ResponseController) *pacedWriter {
@@ -59,6 +65,7 @@ func newPacedWriter(w http.ResponseWriter, stream *http.ResponseController) *pac
 
 // Write implements io.Writer. If the client is too slow, Write resets the HTTP/2 stream and returns an error.
 func (w *pacedWriter) Write(p []byte) (int, error) {
+	w.wrote = true
 	n, inTime, err := w.meter.Write(w.ResponseWriter.Write, p)
 	if !inTime {
 		err = errSlowReader

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Limits of the data that the server buffers for a connection.
@@ -57,16 +58,23 @@ const (
 	// DefaultMaxStreams is the default limit for concurrent requests on an HTTP/2 connection. Clients with more
 	// requests wait or use another connection.
 	DefaultMaxStreams = 250
+	// fullConnections limits the running requests from one address to the streams of this number of connections. A
+	// request uses memory for its headers and its goroutine, even if its client sends no body. The limit for all
+	// addresses is four times as high.
+	fullConnections = 8
 )
 
-// limits restricts the open connections of a port, in total and per client address. At a limit, a new connection
-// replaces an idle connection, so that idle clients cannot exclude other clients.
+// limits restricts the open connections and the running requests of a port, in total and per client address. At a
+// limit, a new connection replaces an idle connection, so that idle clients cannot exclude other clients.
 type limits struct {
-	total, perPeer int
+	total, perPeer  int
+	requestsPerPeer int // a quarter of the limit for all addresses
 
-	mu    sync.Mutex
-	open  int
-	peers map[string][]*conn
+	mu       sync.Mutex
+	open     int
+	peers    map[string][]*conn
+	running  int            // running requests, including health checks
+	requests map[string]int // running requests by address
 }
 
 func newLimits(e Endpoint) *limits {
@@ -74,6 +82,9 @@ func newLimits(e Endpoint) *limits {
 		total:   cmp.Or(max(e.MaxConnections, 0), DefaultMaxConnections),
 		perPeer: cmp.Or(max(e.MaxConnectionsPerPeer, 0), DefaultMaxConnectionsPerPeer),
 		peers:   make(map[string][]*conn),
+
+		requestsPerPeer: fullConnections * e.MaxStreams,
+		requests:        make(map[string]int),
 	}
 }
 
@@ -122,6 +133,38 @@ func (l *limits) compareIdle(a, b *conn) int {
 		return 1
 	}
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
+}
+
+// beginRequest counts a request as running until endRequest, and reports whether it may run. Only connections
+// without running requests may be closed to admit new connections. Health checks do not keep a connection open,
+// because they need no certificate. They are limited only per address, so that the kubelet's probes are answered
+// when other addresses use up the total.
+func (l *limits) beginRequest(c *conn, isProbe bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests[c.peer] >= l.requestsPerPeer || (!isProbe && l.running >= 4*l.requestsPerPeer) {
+		return false
+	}
+	l.running++
+	l.requests[c.peer]++
+	if !isProbe {
+		c.requests++
+		c.used = true
+	}
+	return true
+}
+
+func (l *limits) endRequest(c *conn, isProbe bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	if l.requests[c.peer]--; l.requests[c.peer] == 0 {
+		delete(l.requests, c.peer)
+	}
+	if !isProbe {
+		c.requests--
+		c.idleSince = time.Now()
+	}
 }
 
 // removeConn stops counting a closed connection. Only the first call for a connection has an effect.

@@ -407,6 +407,94 @@ func isOpen(conn net.Conn) bool {
 	return !errors.Is(err, io.EOF)
 }
 
+// TestRequestsOfAnAddressAreBounded has clients with requests that do not end, whose number is bounded for an address
+// and in total. Health checks of other addresses are still answered, because the process would be restarted.
+func TestRequestsOfAnAddressAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const perPeer = 8 // with one stream per connection
+		d := &door{Pipes: startPipes(t, serve.Endpoint{
+			MaxConnections: 100, MaxConnectionsPerPeer: 50, MaxStreams: 1,
+			Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/long" {
+					<-r.Context().Done()
+				}
+			}),
+		})}
+		checkStatus := func(host, path string, want int) {
+			t.Helper()
+			if got := status(d.dial(t, host), path); got != want {
+				t.Errorf("a request for %s from %s is answered with status %d, want %d", path, host, got, want)
+			}
+		}
+		var long []net.Conn
+		fill := func(host string) {
+			for range perPeer {
+				conn := d.dial(t, host)
+				if err := send(conn, "/long"); err != nil {
+					t.Fatal(err)
+				}
+				long = append(long, conn)
+			}
+			synctest.Wait()
+		}
+		fill("10.0.0.1")
+		checkStatus("10.0.0.1", "/", http.StatusTooManyRequests)
+		checkStatus("10.0.0.1", healthPath, http.StatusTooManyRequests)
+		checkStatus("10.0.0.2", "/", http.StatusOK)
+		for i := range 3 {
+			fill(fmt.Sprintf("10.0.1.%d", i))
+		}
+		checkStatus("10.0.0.2", "/", http.StatusTooManyRequests)
+		checkStatus("10.0.0.2", healthPath, http.StatusOK)
+		_ = long[0].Close()
+		synctest.Wait()
+		checkStatus("10.0.0.1", "/", http.StatusOK)
+	})
+}
+
+// status returns the status of the answer to a request, or 0 if there is no answer.
+func status(conn net.Conn, path string) int {
+	if send(conn, path) != nil {
+		return 0
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close()
+	synctest.Wait()
+	return resp.StatusCode
+}
+
+// TestUnreadAnswersCountAsRequests has clients that do not read a small answer, whose handler has returned.
+func TestUnreadAnswersCountAsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := startPipes(t, serve.Endpoint{
+			MaxStreams: 1, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "small")
+			}),
+		})
+		for range 8 {
+			c := dialRaw(t, listener, "/")
+			defer func() { _ = c.Close() }()
+			go c.read(true)
+		}
+		synctest.Wait()
+		for _, want := range []int{http.StatusTooManyRequests, http.StatusOK} {
+			conn, err := listener.DialContext(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := status(conn, "/"); got != want {
+				t.Errorf("another request is answered with status %d, want %d", got, want)
+			}
+			_ = conn.Close()
+			<-time.After(slowclient.Grace) // then the answers are given up
+			synctest.Wait()
+		}
+	})
+}
+
 // TestIdleConnectionsGiveWay has attackers from two addresses with as many connections as an endpoint has: without a
 // request, and with one that was answered.
 func TestIdleConnectionsGiveWay(t *testing.T) {

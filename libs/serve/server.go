@@ -55,16 +55,19 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	if e.TLS != nil {
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, maxSecureAge)
 	}
-	maxStreams := cmp.Or(max(e.MaxStreams, 0), DefaultMaxStreams)
-	tooMany, idle, failed := Occasionally(), Occasionally(), Occasionally()
+	e.MaxStreams = cmp.Or(max(e.MaxStreams, 0), DefaultMaxStreams)
+	tooMany, idle, busy, failed := Occasionally(), Occasionally(), Occasionally(), Occasionally()
 	log = log.With("endpoint", e.Name)
-	s := &server{name: e.Name, http: newHTTPServer(handler{e.Handler}, maxStreams, windows), listener: &listener{
+	s := &server{name: e.Name, http: newHTTPServer(handler{e.Handler}, e.MaxStreams, windows), listener: &listener{
 		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge,
 		rejected: func(peer string) {
 			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })
 		},
 		evicted: func(peer string) {
 			idle(func(n int) { log.Warn("idle connections closed: too many are open", "peer", peer, "count", n) })
+		},
+		busy: func(peer string) {
+			busy(func(n int) { log.Warn("requests rejected: too many are running", "peer", peer, "count", n) })
 		},
 		failed: func(peer string, err error) {
 			failed(func(n int) { log.Warn("TLS handshake failed", "peer", peer, "count", n, "error", err) })
