@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,11 +116,26 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 	return max(n, 0)
 }
 
-// unreadPart returns a reader of the bytes that a pipe now contains. It removes the pipe's read deadline, because these
-// bytes can be read without blocking.
+// unreadPart returns a reader of the bytes that a pipe now contains. It never blocks, although fewer bytes may be
+// readable: the kernel discards the rest of a packet (O_DIRECT), and another process may read from the pipe.
 func unreadPart(pipe *os.File) (io.Reader, error) {
 	unread, err := countUnread(pipe)
-	return io.LimitReader(pipe, int64(unread)), errors.Join(err, pipe.SetReadDeadline(time.Time{}))
+	return io.LimitReader(availableReader{pipe}, int64(unread)), err
+}
+
+// availableReader reads a pipe without blocking, whatever its read deadline. It ends where the pipe is empty.
+type availableReader struct{ pipe *os.File }
+
+func (r availableReader) Read(buffer []byte) (n int, err error) {
+	raw, err := r.pipe.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	controlErr := raw.Control(func(fd uintptr) { n, err = unix.Read(int(fd), buffer) })
+	if n == 0 || errors.Is(err, unix.EAGAIN) {
+		err = io.EOF
+	}
+	return max(n, 0), errors.Join(controlErr, err)
 }
 
 // countUnread returns the number of unread bytes in a pipe.

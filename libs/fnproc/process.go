@@ -308,8 +308,8 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Unlock()
 	p.interruptPipes()
 	p.unwatchTempDir()
+	functions.removeOutput(p.stdout) // first, so that the Reaper kills processes that could delay the following wait
 	p.background.Wait()
-	functions.removeOutput(p.stdout)
 	p.untouched = p.spare.readNothing(p.fed)
 	state, err := p.reap()
 	p.closePipes()

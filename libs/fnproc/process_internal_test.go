@@ -5,7 +5,9 @@
 package fnproc
 
 import (
+	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +45,34 @@ func TestNoKillAfterReaping(t *testing.T) {
 	const stopped = 5 // CLD_STOPPED
 	if info.Code != stopped {
 		t.Errorf("another process that got the ids of one that was reaped has ended (code %d)", info.Code)
+	}
+}
+
+// TestPacketsDoNotDelayTheEnd has a process log packets (O_DIRECT) and keep its log open. The kernel discards the rest
+// of a packet that does not fit into the buffer of a read, so we read fewer bytes than the pipe contains.
+func TestPacketsDoNotDelayTheEnd(t *testing.T) {
+	pipe, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = pipe.Close(), writer.Close() }()
+	if _, err := unix.FcntlInt(writer.Fd(), unix.F_SETFL, unix.O_DIRECT); err != nil {
+		t.Fatal(err)
+	}
+	packet := strings.Repeat("packet! ", 500)
+	for range 3 {
+		if _, err := writer.WriteString(packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pipe.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	log := newCollector("log", pipe, 1<<20, minBuffer)
+	log.cut = true
+	err = log.readAll(func(int) bool { return false })
+	if want := packet + packet[:minBuffer-len(packet)] + packet; err != nil || string(log.buf) != want {
+		t.Errorf("%v, log of %d bytes, want %d", err, len(log.buf), len(want))
 	}
 }
 

@@ -179,3 +179,20 @@ func TestACutOutputIsNoSuccess(t *testing.T) {
 		})
 	}
 }
+
+// TestFloodsOfPacketsDoNotDelayTheEnd has a daemon hold the output, and log packets (O_DIRECT) until its function is
+// killed. A packet's rest is lost if a read is shorter, so we read fewer bytes than the pipe contains.
+func TestFloodsOfPacketsDoNotDelayTheEnd(t *testing.T) {
+	runner := startReaper(t)
+	cmd, dir := install(t, "try=log-packets")
+	cmd.MaxLog = 10 // so that the buffer is smaller than two packets
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := runner.Run(ctx, cmd, nil)
+		cancel()
+		if fault.Of(err) != fault.DeadlineExceeded {
+			t.Fatalf("the function ends with %v, want its deadline", err)
+		}
+		testfn.AssertNoneLeft(t, dir)
+	}
+}

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -21,7 +22,8 @@ import (
 )
 
 // attempts contains actions that a confined function must not be able to perform, by name. The argument of an
-// action is its target, such as a path or a process. If an action succeeds nevertheless, it does no harm.
+// action is its target, such as a path or a process. If an action succeeds nevertheless, it does no harm. Only
+// log-packets is allowed: it hangs.
 var attempts = map[string]func(target string) error{
 	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
 	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
@@ -117,6 +119,7 @@ var attempts = map[string]func(target string) error{
 		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
 	},
 	"descriptors": inheritDescriptors,
+	"log-packets": logPackets,
 	"reopen":      func(path string) error { f, err := os.OpenFile(path, os.O_RDWR, 0); closeIf(f, err); return err },
 	"i386":        runForeign,
 	"x32":         func(string) error { return callKernel(x32Getpid) },
@@ -290,6 +293,28 @@ func dialTarget(network, to string) error {
 		_ = conn.Close()
 	}
 	return err
+}
+
+// logPackets hangs. Its child in another session switches the log to packets (O_DIRECT), logs as fast as it can until
+// its parent is killed, and then hangs. The argument is empty, or the parent for the child.
+func logPackets(parent string) error {
+	if parent == "" {
+		startSelf("try=log-packets:"+strconv.Itoa(os.Getpid()), syscall.SysProcAttr{Setsid: true})
+		hang("")
+		return nil
+	}
+	if err := callKernel(syscall.SYS_FCNTL, syscall.Stderr, syscall.F_SETFL, syscall.O_DIRECT); err != nil {
+		return err
+	}
+	_ = callKernel(syscall.SYS_FCNTL, syscall.Stderr, unix.F_SETPIPE_SZ, 1<<20) // a user may have too many large pipes
+	packet := bytes.Repeat([]byte("packet! "), 500)
+	for pid := parseInt(parent); os.Getppid() == pid; {
+		if _, err := syscall.Write(syscall.Stderr, packet); err != nil {
+			return err
+		}
+	}
+	hang("")
+	return nil
 }
 
 // inheritDescriptors returns an error that lists the descriptors that this process inherited, except standard input,
