@@ -220,6 +220,7 @@ const maxSpareBytes = 64 << 10
 var (
 	errTalksBeforeInput = errors.New("it wrote more than a spare process may")
 	errNotNeeded        = errors.New("it is no longer needed")
+	errContainerFull    = errors.New("the container has almost no memory or processes left")
 )
 
 // spareState records whether a process was started in advance and is still unused. The zero value means that an

@@ -90,6 +90,7 @@ func (p *process) start(size int) error {
 		p.background.Go(func() { p.gatherOutput(c) })
 	}
 	functions.addOutput(p.stdout)
+	p.watch.addProcess(p)
 	p.watchTempDir()
 	go p.awaitExit()
 	return nil
@@ -227,8 +228,6 @@ const minBuffer = 4 << 10
 // evaluate writes stdin to the process, waits until it has exited, and calls finish. Callers may call it once.
 func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	p.hurryTempDir()
-	p.watch.addProcess(p)
-	defer p.watch.removeProcess(p)
 	stopKilling := context.AfterFunc(ctx, func() { p.kill(stoppedError(ctx)) })
 	p.output.expectSize(len(stdin) + minBuffer)
 	enlargePipes(len(stdin), p.stdin, p.stdout)
@@ -303,6 +302,7 @@ func (p *process) awaitOutput(ctx context.Context) {
 // finish kills the remaining processes in the group of an exited process, frees its resources and returns its
 // state. The owner of the process, an evaluation or the Runner, must call it once.
 func (p *process) finish() (*os.ProcessState, error) {
+	defer p.watch.removeProcess(p)
 	p.mu.Lock()
 	p.killLocked() // kills the rest of the group
 	p.mu.Unlock()

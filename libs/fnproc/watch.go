@@ -4,6 +4,7 @@ package fnproc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +15,11 @@ import (
 )
 
 // Maximum and minimum interval between the checks of a [Watch] while functions run. The interval is shorter if less
-// memory or fewer processes are free.
+// memory or fewer processes are free. The maximum is spareWatchInterval if all functions are spare processes.
 const (
-	watchInterval    = 20 * time.Millisecond
-	minWatchInterval = 2 * time.Millisecond
+	watchInterval      = 20 * time.Millisecond
+	spareWatchInterval = 100 * time.Millisecond
+	minWatchInterval   = 2 * time.Millisecond
 )
 
 // startRate is the maximum number of processes that a function can start per second.
@@ -46,13 +48,14 @@ type Usage struct {
 // Watch kills the largest function before the container is out of memory. The kernel would do so only after trying
 // to reclaim memory, while all processes that need a page wait, including the server. Watch also kills the function
 // with the most processes before the container is out of processes, because a server that cannot start a thread
-// crashes. Watch is safe for concurrent use. A nil Watch does nothing.
+// crashes. It kills spare processes before any function in use. Watch is safe for concurrent use. A nil Watch does
+// nothing.
 type Watch struct {
 	memory, processes func() (Usage, bool)
 
 	mu      sync.Mutex
 	running map[*process]int64 // values: bytes that the killed function will free, or zero if it was not killed
-	timer   *time.Timer        // nil while no function runs
+	timer   *time.Timer        // nil while no function or spare process runs
 }
 
 // NewWatch returns a Watch. The functions memory and processes return the container's usage, and false if the usage
@@ -100,20 +103,35 @@ func (w *Watch) checkUsage() {
 	}
 	next := time.Second
 	if usage, ok := w.memory(); ok {
-		next = min(next, w.checkMemory(usage))
+		next = min(next, w.maxInterval(), w.checkMemory(usage))
 	}
 	if usage, ok := w.processes(); ok {
-		next = min(next, w.checkProcesses(usage))
+		next = min(next, w.maxInterval(), w.checkProcesses(usage))
 	}
 	w.timer.Reset(next)
 }
 
-// checkMemory kills the largest function if no memory is free. The memory of killed functions counts as free even
-// before they exit. It returns the delay until the next check.
+// maxInterval returns the maximum delay until the next check of a known resource.
+func (w *Watch) maxInterval() time.Duration {
+	for p := range w.running {
+		if p.spare.inUse() {
+			return watchInterval
+		}
+	}
+	return spareWatchInterval
+}
+
+// checkMemory kills the spare processes if no memory is free, and the largest function if that is not enough. The
+// memory of killed functions counts as free even before they exit. It returns the delay until the next check.
 func (w *Watch) checkMemory(usage Usage) time.Duration {
 	free := usage.Free
 	for _, freed := range w.running {
 		free += freed
+	}
+	if free <= 0 {
+		for _, p := range w.killSpares() {
+			free += w.running[p]
+		}
 	}
 	if free <= 0 {
 		p, size := w.largestFunction(usage.Limit/victimDivisor, func(p *process) int64 { return residentTree(p.Pid) })
@@ -125,27 +143,44 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills the function with the most processes if the container can start almost no further processes.
-// It kills no further function while a killed function is exiting. It returns the delay until the next check.
+// checkProcesses kills the spare processes if the container can start almost no further processes, and the function
+// with the most processes if that is not enough. It kills no further function while a killed function is exiting. It
+// returns the delay until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
-		ending = ending || p.exhaustedBy() == processes
+		ending = ending || p.exhaustedBy() == processes || errors.Is(p.killedFor(), errContainerFull)
 	}
 	if usage.Free <= 0 && !ending {
 		tasks := countTasks()
-		if p, _ := w.largestFunction(usage.Limit/victimDivisor, func(p *process) int64 { return tasks[p.Pid] }); p != nil {
+		free := usage.Free
+		for _, p := range w.killSpares() {
+			free += tasks[p.Pid]
+		}
+		p, _ := w.largestFunction(usage.Limit/victimDivisor, func(p *process) int64 { return tasks[p.Pid] })
+		if free <= 0 && p != nil {
 			p.killExhausted(processes)
 		}
 	}
 	return watchAgain(usage.Free, startRate)
 }
 
+// killSpares kills and returns all spare processes. Their loss only delays later evaluations.
+func (w *Watch) killSpares() (killed []*process) {
+	for p := range w.running {
+		if p.spare.retire() {
+			w.running[p] = residentTree(p.Pid)
+			p.kill(errContainerFull)
+			killed = append(killed, p)
+		}
+	}
+	return killed
+}
+
 // watchAgain returns the delay until the next check of a resource. Free is its unused amount. Rate is the maximum
 // amount that functions can use up per second.
 func watchAgain(free, rate int64) time.Duration {
-	inTime := time.Duration(float64(free) / float64(rate) * float64(time.Second))
-	return min(max(inTime, minWatchInterval), watchInterval)
+	return max(time.Duration(float64(free)/float64(rate)*float64(time.Second)), minWatchInterval)
 }
 
 // largestFunction returns the running function that is largest according to sizeOf, and its size. It returns nil if

@@ -5,6 +5,7 @@ package fnproc_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,8 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -61,6 +64,77 @@ func killLargest(t *testing.T, started func(fnproc.Command) fnproc.Command) {
 	running.Wait()
 }
 
+// TestWatchKillsSparesFirst has a spare process use up the container's memory or processes, alone and next to an
+// evaluation that uses more than an eighth of the memory.
+func TestWatchKillsSparesFirst(t *testing.T) {
+	const limit = 64 << 20
+	for _, evaluations := range []int{0, 1} {
+		t.Run(fmt.Sprintf("memory, %d evaluations", evaluations), func(t *testing.T) {
+			greedy, greedyDir := install(t, fmt.Sprintf("keep=%d", limit))
+			bystander, dir := install(t, fmt.Sprintf("keep=%d", limit/4))
+			usage := func() (fnproc.Usage, bool) {
+				return fnproc.Usage{Limit: limit, Free: limit - residentSize(dir) - residentSize(greedyDir)}, true
+			}
+			killSpare(t, fnproc.NewWatch(usage, nil), greedy, func(ctx context.Context, runner *fnproc.Runner) {
+				if evaluations > 0 {
+					if got, _ := runner.Run(ctx, bystander, nil); got.OutOfMemory {
+						t.Error("the evaluation was killed in place of the spare process")
+					}
+				}
+			}, func() bool { return residentSize(dir) >= int64(evaluations*limit/4) })
+		})
+	}
+	t.Run("processes", func(t *testing.T) {
+		usage := func() (fnproc.Usage, bool) {
+			return fnproc.Usage{Limit: 64, Free: 32 - processesNamed("bomb-of-spare")}, true
+		}
+		unknown := func() (fnproc.Usage, bool) { return fnproc.Usage{}, false }
+		bomb := shell(`for i in $(seq 500); do sh -c 'sleep 600; :' bomb-of-spare & done; wait`)
+		killSpare(t, fnproc.NewWatch(unknown, usage), bomb,
+			func(context.Context, *fnproc.Runner) {}, func() bool { return true })
+	})
+}
+
+// killSpare starts a spare process of cmd while evaluate runs and after ready returns true. It waits until the Watch
+// has killed the spare process.
+func killSpare(
+	t *testing.T, watch *fnproc.Watch, cmd fnproc.Command,
+	evaluate func(context.Context, *fnproc.Runner), ready func() bool,
+) {
+	t.Helper()
+	killed := make(chan struct{}, 1)
+	runner := maintained(t, fnproc.Config{
+		Watch: watch, Total: 1, Unused: time.Hour, Busy: 100,
+		Keep: func(function string) int {
+			if function == cmd.Path {
+				return 1
+			}
+			return 0
+		},
+		Log: slog.New(slog.NewTextHandler(writerFunc(func(line []byte) {
+			if strings.Contains(string(line), "almost no memory or processes") {
+				select {
+				case killed <- struct{}{}:
+				default:
+				}
+			}
+		}), nil)),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running sync.WaitGroup
+	running.Go(func() { evaluate(ctx, runner) })
+	await.Equal(t, "the evaluation uses its memory", ready, true)
+	runner.Prepare(cmd)
+	select {
+	case <-killed:
+	case <-time.After(5 * time.Minute):
+		t.Error("the spare process was not killed")
+	}
+	stop()
+	running.Wait()
+}
+
 // residentSize returns how many bytes of memory the processes have whose program is in dir.
 func residentSize(dir string) (bytes int64) {
 	for _, pid := range testfn.Running(dir) {
@@ -100,11 +174,6 @@ func TestWatchSparesFunctions(t *testing.T) {
 // few processes, which continues.
 func TestWatchKillsForkBombs(t *testing.T) {
 	const limit = 64
-	sh := func(script string) fnproc.Command {
-		return fnproc.Command{
-			Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, MaxOutput: 1000, MaxLog: 1000,
-		}
-	}
 	bystander, _ := install(t, "hang")
 	usage := func() (fnproc.Usage, bool) {
 		return fnproc.Usage{Limit: limit, Free: limit/2 - processesNamed("bomb-of-test")}, true
@@ -119,7 +188,8 @@ func TestWatchKillsForkBombs(t *testing.T) {
 			t.Error("the other function was killed too")
 		}
 	})
-	got, err := runner.Run(t.Context(), sh(`for i in $(seq 500); do sh -c 'sleep 600; :' bomb-of-test & done; wait`), nil)
+	bomb := shell(`for i in $(seq 500); do sh -c 'sleep 600; :' bomb-of-test & done; wait`)
+	got, err := runner.Run(t.Context(), bomb, nil)
 	if err != nil || !got.OutOfProcesses || got.Signal != syscall.SIGKILL || got.OutOfMemory {
 		t.Errorf("the function with many processes: %+v, %v, want that it was killed for them", got, err)
 	}
@@ -128,6 +198,13 @@ func TestWatchKillsForkBombs(t *testing.T) {
 	}
 	stop()
 	running.Wait()
+}
+
+// shell returns a command that runs a script.
+func shell(script string) fnproc.Command {
+	return fnproc.Command{
+		Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, MaxOutput: 1000, MaxLog: 1000,
+	}
 }
 
 // processesNamed returns the number of processes with an argument.
