@@ -18,9 +18,6 @@ const (
 	// timeout is the maximum time that a request waits in the queue for memory. It is long, because a rejection is
 	// worse than a wait for callers that do not retry.
 	timeout = 5 * time.Minute
-	// patience is the time after which a request that waits for the budget, and not for its address's share, delays
-	// later requests. Without this, small requests could overtake a large request until its timeout.
-	patience = 10 * time.Second
 	// maxQueued is the maximum number of requests and answers that wait for memory. Half of them may belong to the
 	// same client address.
 	maxQueued = 1000
@@ -45,8 +42,7 @@ const (
 // memory. An answer larger than its request waits there too. A request larger than the budget or its address's
 // share waits until the budget or the share is unused.
 //
-// Requests from the same address are admitted in order. An address without a free share does not delay others. If a
-// request has waited for the budget for some seconds, it delays addresses that use at least as much memory as its own.
+// Requests from the same address are admitted in order. An address without a free share does not delay others.
 type Budget struct {
 	limit   int64
 	windows serve.Windows
@@ -123,7 +119,6 @@ type waiter struct {
 	stage    stage
 	bytes    int64         // size of the reservation after the wait
 	function string        // in stage received: function whose share the reservation waits for
-	begin    time.Time     // begin of the wait
 	admitted chan struct{} // closed when the wait ends
 }
 
@@ -141,7 +136,6 @@ func (w *waiter) orderKey() string {
 func (b *Budget) enqueue(w *waiter) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w.begin = time.Now()
 	w.admitted = make(chan struct{})
 	b.queue = append(b.queue, w)
 	b.admitFitting()
@@ -220,19 +214,12 @@ func (b *Budget) changeReservations(change func()) {
 // admitFitting admits the waiters that fit into the memory budget, in the order of the queue. The caller holds mu.
 func (b *Budget) admitFitting() {
 	blocked := make(map[string]bool)
-	var overdue *waiter // first unread request that has waited for the budget longer than patience
 	b.queue = slices.DeleteFunc(b.queue, func(w *waiter) bool {
 		if blocked[w.orderKey()] && w.stage != answered {
 			return false
 		}
-		if overdue != nil && w.stage == unread && b.peers[w.from.peer] >= b.peers[overdue.from.peer] {
-			return false
-		}
 		if !b.fits(w) {
 			blocked[w.orderKey()] = blocked[w.orderKey()] || w.stage != answered
-			if overdue == nil && w.stage == unread && b.fitsShare(w) && time.Since(w.begin) > patience {
-				overdue = w
-			}
 			return false
 		}
 		b.resizeReservation(w.Reservation, w.bytes)
@@ -250,22 +237,12 @@ func (b *Budget) fits(w *waiter) bool {
 		u := b.functions[w.function]
 		return u == nil || u.bytes == 0 || u.bytes+w.bytes <= b.functionShare()
 	}
-	others := b.reserved - w.size
-	return w.bytes <= w.size || ((others == 0 || others+w.bytes <= b.limit+b.extra(w)) && b.fitsShare(w))
-}
-
-// fitsShare reports whether the share of its client address has memory for w. The caller holds mu.
-func (b *Budget) fitsShare(w *waiter) bool {
-	peer := b.peers[w.from.peer] - w.size
-	return peer == 0 || peer+w.bytes <= b.addressShare()+b.extra(w)
-}
-
-// extra returns the memory in addition to the budget and the shares that is reserved for answers.
-func (b *Budget) extra(w *waiter) int64 {
+	limit, share := b.limit, b.addressShare()
 	if w.stage == answered {
-		return b.limit / answerDivisor
+		limit, share = limit+b.limit/answerDivisor, share+b.limit/answerDivisor
 	}
-	return 0
+	others, peer := b.reserved-w.size, b.peers[w.from.peer]-w.size
+	return w.bytes <= w.size || ((others == 0 || others+w.bytes <= limit) && (peer == 0 || peer+w.bytes <= share))
 }
 
 // resizeReservation changes the number of bytes that r reserves in the budget. The caller holds mu.

@@ -205,56 +205,6 @@ func TestAddressLeavesMemory(t *testing.T) {
 	})
 }
 
-// TestLargeRequestsDoNotStarve has two addresses use up the budget with small requests, and a third address send a
-// larger request, which fits when three of them have ended. Small requests overtake it only until its patience ends.
-// After this, requests of addresses that use less memory than its address still overtake it.
-func TestLargeRequestsDoNotStarve(t *testing.T) {
-	for name, tc := range map[string]struct {
-		used     int  // bytes that the address of the large request already uses
-		overtake bool // true if an address that uses nothing overtakes the large request
-	}{"address without memory": {0, false}, "address with memory": {20, true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newTestBudget(100)
-				ctx, leave := context.WithCancel(t.Context())
-				if tc.used > 0 {
-					hold(ctx, b, client("large", 1), "", int64(tc.used))
-				}
-				var ends []context.CancelFunc
-				for i := range (100 - tc.used) / 10 {
-					held, end := context.WithCancel(ctx)
-					hold(held, b, client(fmt.Sprint("crowd", i%2), i), "", 10)
-					ends = append(ends, end)
-				}
-				checkAdmitted := func(what string, result <-chan error, want bool) {
-					t.Helper()
-					if got := len(result) > 0; got != want {
-						t.Errorf("%s: admitted is %v, want %v", what, got, want)
-					}
-				}
-				large := hold(ctx, b, client("large", 2), "", 25)
-				ends[0]()
-				synctest.Wait()
-				checkAdmitted("a small request that comes soon", hold(ctx, b, client("crowd0", 20), "", 10), true)
-				<-time.After(patience + time.Second)
-				ends[1]()
-				synctest.Wait()
-				checkAdmitted("a small request that comes late", hold(ctx, b, client("crowd1", 21), "", 10), false)
-				checkAdmitted("another address", hold(ctx, b, client("small", 1), "", 10), tc.overtake)
-				checkAdmitted("the large request without memory", large, false)
-				for _, end := range ends[2:5] {
-					end()
-				}
-				synctest.Wait()
-				checkAdmitted("the large request", large, true)
-				leave()
-				synctest.Wait()
-				checkEmpty(t, b)
-			})
-		})
-	}
-}
-
 // TestFunctionsTakeTurns has 14 requests of 100 bytes for a function of which 9 are evaluated at once.
 func TestFunctionsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -201,14 +201,21 @@ func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	if err != nil {
 		why = err.Error()
 	}
-	r.recordFailure(set, why)
+	if errors.Is(p.killedFor(), errContainerFull) {
+		r.logFailure(set, why, set.pause(time.Now()))
+	} else {
+		r.recordFailure(set, why)
+	}
 	r.Changed()
 }
 
 // recordFailure records and logs that a process started in advance exited before an evaluation could use it. The
 // caller holds mu.
 func (r *Runner) recordFailure(set *spareSet, why string) {
-	wait := set.recordFailure(time.Now())
+	r.logFailure(set, why, set.recordFailure(time.Now()))
+}
+
+func (r *Runner) logFailure(set *spareSet, why string, wait time.Duration) {
 	r.cfg.Log.Info("spare process ended before it was used",
 		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }

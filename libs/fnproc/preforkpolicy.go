@@ -14,6 +14,8 @@ import (
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
+	// fullPause is the delay after the container had almost no memory or processes left.
+	fullPause = 30 * time.Second
 )
 
 // calm is the time for which a processor must be free before a process is started in advance. Callers that send a
@@ -138,6 +140,13 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	set.failures++
 	set.notUntil = now.Add(wait)
 	return wait
+}
+
+// pause delays the next start without counting a failure, because the Watch killed a process of the set, which need
+// not have used much itself. It returns the delay.
+func (set *spareSet) pause(now time.Time) time.Duration {
+	set.notUntil = now.Add(fullPause)
+	return fullPause
 }
 
 // plan is the next step of a Runner: unused processes to kill, and a process to start in advance.

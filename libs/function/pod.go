@@ -29,6 +29,9 @@ type Pod struct {
 	count int64 // number of slots
 	// alone is true if each evaluation must run alone, because the function needs the shared directories such as /tmp.
 	alone atomic.Bool
+	// dirty is true if processes or files of an evaluation that ran alone may be left. The next evaluation then runs
+	// alone too, and begins with their removal.
+	dirty atomic.Bool
 	// pointless is true if access to the shared directories has not helped a failed function. From then on, a function
 	// runs again with access only if its log names one of the directories.
 	pointless atomic.Bool
@@ -97,7 +100,7 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 		}
 		return Result{}, Interrupted(ContextErr(ctx), e.Image, time.Since(start), doing)
 	}
-	if !alone && p.alone.Load() { // since the evaluation began to wait
+	if !alone && (p.alone.Load() || p.dirty.Load()) { // since the evaluation began to wait
 		p.slots.Release(slots)
 		return p.runInSlot(ctx, e, true)
 	}
@@ -106,11 +109,8 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 		if !p.emptyShared() {
 			return Result{}, fault.New(fault.Unavailable, "processes or files of earlier evaluations are left (delete the pod)")
 		}
-		defer func() {
-			if !p.emptyShared() {
-				p.alone.Store(true) // each later evaluation first makes sure that nothing is left
-			}
-		}()
+		p.dirty.Store(false)
+		defer func() { p.dirty.Store(!p.emptyShared()) }()
 	}
 	return p.Run(ctx, e)
 }

@@ -25,7 +25,7 @@ var named = []mutation{
 	},
 	{
 		Name: "an address may use all memory", Package: "libs/evalserve",
-		Edits: []edit{{`return peer == 0 \|\| `, "return true || "}},
+		Edits: []edit{{`\(peer == 0 \|\| `, "(true || "}},
 	},
 	{
 		Name: "a stuck function keeps the memory of its address", Package: "libs/evalserve",
