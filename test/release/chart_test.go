@@ -368,7 +368,7 @@ func TestChartChecksTheName(t *testing.T) {
 		{"function-runner", "1a", "begin with a letter"},
 	} {
 		out, err := helmTemplate(t, tc.name, "--set", "mode="+tc.mode)
-		if tc.want == "" && err != nil || !strings.Contains(out, tc.want) {
+		if (tc.want == "" && err != nil) || !strings.Contains(out, tc.want) {
 			t.Errorf("%s %s: %v, want %q:\n%.300s", tc.mode, tc.name, err, tc.want, out)
 		}
 	}

@@ -274,9 +274,6 @@ func (c *testCase) updateExpected(ctx context.Context, r testRun) error {
 	return pkgtree.Apply(ctx, filepath.Join(c.dir, expectedDir), changes)
 }
 
-// maxPackageBytes is the maximum size of a package, whose files are compared in memory.
-const maxPackageBytes = 256 << 20
-
 // sourceFS is a package without the directories .expected and .git. It rejects packages that are too large.
 type sourceFS struct {
 	fs.FS
@@ -298,8 +295,8 @@ func (s *sourceFS) ReadDir(name string) ([]fs.DirEntry, error) {
 		}
 		s.size += info.Size()
 	}
-	if s.size > maxPackageBytes {
-		return nil, fmt.Errorf("%s has more than %d MiB", s.dir, maxPackageBytes>>20)
+	if s.size > pkgtree.MaxPackageBytes {
+		return nil, fmt.Errorf("%s has more than %d MiB", s.dir, pkgtree.MaxPackageBytes>>20)
 	}
 	return entries, err
 }

@@ -25,8 +25,8 @@ const (
 	maxFileBytes = 64 << 20
 	// maxIgnoreBytes is the maximum size of a .krmignore, because each path is compared with all of its patterns.
 	maxIgnoreBytes = 1 << 20
-	// maxPackageBytes is the maximum size of all files of a package together, so that they fit into memory.
-	maxPackageBytes = 256 << 20
+	// MaxPackageBytes is the maximum size of all files of a package together, so that they fit into memory.
+	MaxPackageBytes = 256 << 20
 )
 
 // disk reads regular files below a directory, which may be untrusted. It rejects pipes, devices and links that
@@ -43,7 +43,7 @@ func openDisk(dir string) (*disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &disk{dir: dir, root: root, left: maxPackageBytes}, nil
+	return &disk{dir: dir, root: root, left: MaxPackageBytes}, nil
 }
 
 // ReadInside returns the content of a regular file by its name below dir. It rejects links that leave dir.
@@ -72,7 +72,7 @@ func (d *disk) read(name string) ([]byte, error) {
 		d.left -= int64(len(data))
 		return data, nil
 	case limit < maxFileBytes:
-		return nil, fmt.Errorf("the files of %s have more than %d MiB together", d.dir, maxPackageBytes>>20)
+		return nil, fmt.Errorf("the files of %s have more than %d MiB together", d.dir, MaxPackageBytes>>20)
 	}
 	return nil, fmt.Errorf("%s has more than %d MiB", d.displayPath(name), maxFileBytes>>20)
 }
@@ -82,7 +82,7 @@ func (d *disk) read(name string) ([]byte, error) {
 func (d *disk) open(name string) (*os.File, error) {
 	if link, err := d.root.Lstat(name); err == nil && link.Mode()&fs.ModeSymlink != 0 {
 		target, err := resolveLinks(d.root.Name(), name)
-		if err == nil && filepath.IsLocal(target) && (!MayWrite(target) || isOfGit(d.root, target)) {
+		if err == nil && filepath.IsLocal(target) && !mayWriteTo(d.root, target) {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("leads to " + target)}
 		}
 	}

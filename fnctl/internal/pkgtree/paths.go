@@ -50,7 +50,7 @@ func isRepository(root *os.Root, dir string) bool {
 		return err == nil && (info.IsDir() == isDir || info.Mode()&fs.ModeSymlink != 0)
 	}
 	return contains("HEAD", false) &&
-		(contains("objects", true) && contains("refs", true) || contains("commondir", false))
+		((contains("objects", true) && contains("refs", true)) || contains("commondir", false))
 }
 
 // isOfGit reports whether a file, whose path contains no links, is in a repository of any name.
@@ -64,6 +64,9 @@ func isOfGit(root *os.Root, file string) bool {
 		}
 	}
 }
+
+// mayWriteTo is MayWrite for a path without links below root. It also keeps functions out of repositories of any name.
+func mayWriteTo(root *os.Root, file string) bool { return MayWrite(file) && !isOfGit(root, file) }
 
 // HiddenPath returns the path of a file below dir if the file, or a directory above it, has a name that begins with a
 // dot. If only the path behind symbolic links contains such a name, it returns this path. Otherwise, it returns "".

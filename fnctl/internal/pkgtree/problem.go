@@ -18,12 +18,12 @@ import (
 // ReadList reads a ResourceList or YAML documents from a stream. The parameter what names the stream in errors,
 // such as "standard input". The returned reader contains the functionConfig of the ResourceList.
 func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxPackageBytes+1))
+	data, err := io.ReadAll(io.LimitReader(in, MaxPackageBytes+1))
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("read %s: %w", what, err)
-	case len(data) > maxPackageBytes:
-		return nil, nil, fmt.Errorf("read %s: it has more than %d MiB", what, maxPackageBytes>>20)
+	case len(data) > MaxPackageBytes:
+		return nil, nil, fmt.Errorf("read %s: it has more than %d MiB", what, MaxPackageBytes>>20)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, nil, fmt.Errorf("read %s: it is empty", what)

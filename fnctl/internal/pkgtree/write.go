@@ -63,7 +63,7 @@ func checkChange(root *os.Root, c Change) error {
 	if c.Before == nil {
 		return checkCreation(root, c)
 	}
-	now, err := (&disk{dir: root.Name(), root: root, left: maxPackageBytes}).read(c.Path)
+	now, err := (&disk{dir: root.Name(), root: root, left: MaxPackageBytes}).read(c.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s was deleted meanwhile: nothing was written; run the command again", c.Path)
@@ -143,7 +143,7 @@ func targetOf(root *os.Root, c Change) (string, error) {
 	switch {
 	case err != nil:
 		return "", notWritten(err)
-	case !MayWrite(target) || isOfGit(root, target):
+	case !mayWriteTo(root, target):
 		return "", fmt.Errorf("%s leads to %q, outside of the package or into a directory of Git: nothing was written; "+
 			"remove the link, or have the function use another path", c.Path, target)
 	}

@@ -66,7 +66,7 @@ func (i issuing) rotates(t *testing.T, at place) {
 	at.thirtyCallers(t, func() {
 		// A busy machine takes longer: only a test that fails waits for the timeout.
 		enough := func(after time.Duration) bool {
-			return after >= *rotateFor && len(certificates) >= want || after >= *rotateFor+suite.ConditionTimeout
+			return (after >= *rotateFor && len(certificates) >= want) || after >= *rotateFor+suite.ConditionTimeout
 		}
 		for begin := time.Now(); !enough(time.Since(begin)); <-time.After(2 * time.Second) {
 			at.touchPrograms(t)

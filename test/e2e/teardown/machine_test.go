@@ -167,7 +167,7 @@ func compare(t *testing.T, before machine, beside bystander) {
 // process that a cluster has left is in one of its groups, which then is left, too.
 func passing(line string) bool {
 	group := strings.HasPrefix(line, controlGroups)
-	return group && !own(line) || strings.Contains(line, " pid:[")
+	return (group && !own(line)) || strings.Contains(line, " pid:[")
 }
 
 // added returns the lines of a kind that are in the second and not in the first.

@@ -237,7 +237,7 @@ func TestLogHasNothingOfLists(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "hunter2") {
 					t.Errorf("error %v, want one for the caller with the value", err)
 				}
-				if strings.Contains(log.String(), "hunter2") != wanted || !wanted && !strings.Contains(log.String(), tc.want) {
+				if strings.Contains(log.String(), "hunter2") != wanted || (!wanted && !strings.Contains(log.String(), tc.want)) {
 					t.Errorf("the log says %s", log.String())
 				}
 			})
