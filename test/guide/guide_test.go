@@ -41,7 +41,8 @@ func blocks(t *testing.T, document string) []block {
 func TestGuide(t *testing.T) {
 	dir := t.TempDir()
 	tools := filepath.Dir(gobuild.Program(t, filepath.Join(root, "fnctl"), "."))
-	env := append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "GOWORK=off", "GOFLAGS=-mod=mod", "GONOSUMDB=*",
+	env := append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "GOWORK=off", "GONOSUMDB=*",
+		"GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod",
 		"GOPROXY="+proxies(t), "HOME="+t.TempDir(), "GOPATH="+goEnv(t, "GOPATH"), "GOCACHE="+goEnv(t, "GOCACHE"),
 		"GOMODCACHE="+goEnv(t, "GOMODCACHE"))
 	_, err := exec.LookPath("npm")

@@ -96,7 +96,8 @@ func fromClone(t *testing.T, clone, bin string) []string {
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + clone + ".insteadOf",
 		"GIT_CONFIG_VALUE_0=https://" + repository,
 		"GOPROXY=file://" + filepath.Join(env[0], "cache/download") + "," + env[1],
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOPRIVATE=" + repository,
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=" + os.Getenv("GOFLAGS") + " -modcacherw -trimpath",
+		"GOPRIVATE=" + repository,
 		"GOWORK=off", "CGO_ENABLED=0", "GOBIN=" + bin,
 	}
 }
