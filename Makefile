@@ -204,10 +204,10 @@ testdata-times:
 # Tests of sandboxes need a launcher.
 SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 
-# Go does not notice changed manifests and rules. The tests of manifests, rules and charts have no data races.
-UNIT_STEPS := unit-workspace unit-test unit-deploy unit-functions unit-screens unit-browsers unit-simulations unit-rules unit-charts
+# Go does not notice changed manifests and rules. The tests of manifests and rules have no data races.
+UNIT_STEPS := unit-workspace unit-test unit-deploy unit-functions unit-screens unit-browsers unit-simulations unit-rules
 .PHONY: unit $(UNIT_STEPS)
-unit: prepare testdata-times $(HELM) ## Run the tests that need only this machine
+unit: prepare testdata-times ## Run the tests that need only this machine
 	@$(MAKE) --no-print-directory --keep-going $(UNIT_STEPS)
 unit-workspace:
 	GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES))
@@ -229,8 +229,6 @@ unit-simulations: # virtual time without the race detector
 unit-rules:
 	! [ -x $(PROMETHEUS)/promtool ] || \
 	 (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -count=1 -tags promtool ./dashboards)
-unit-charts:
-	cd test && PATH=$(dir $(HELM)):$$PATH go test -vet=off -count=1 -tags helm -run Chart ./release
 
 .PHONY: first-steps
 first-steps: ## Run the commands of the README and docs/first-steps that need neither a cluster nor root, in a new clone

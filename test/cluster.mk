@@ -47,7 +47,7 @@ cluster-program:
 	@$(BED_GO) build -o $(CLUSTER_PROGRAM) ./cluster
 
 .PHONY: cluster-up
-cluster-up: cluster-program $(PROMETHEUS)/promtool $(HELM) ## Bring up a real Kubernetes (CLUSTER=name)
+cluster-up: cluster-program $(PROMETHEUS)/promtool ## Bring up a real Kubernetes (CLUSTER=name)
 	$(CLUSTER_COMMAND) up
 
 .PHONY: cluster-down
@@ -70,7 +70,7 @@ e2e: cluster-up
 	@$(MAKE) --no-print-directory e2e-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 
 # What a package needs besides our images is built and pushed first, as for e2e-here.
-e2e-one: e2e-one-named cluster-up
+e2e-one: e2e-one-named cluster-up $(if $(filter ./e2e/release,$(PACKAGE)),$(HELM))
 	$(CLUSTER_COMMAND) images
 	$(if $(filter $(E2E_ROLLOUT_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) previous $(PREVIOUS) && $(BUILD_COLLECTOR))
 	$(if $(filter $(E2E_PORCH_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) porch)
@@ -98,7 +98,7 @@ e2e-system:
 
 # The tests that make test leaves out. Those of the cluster and the bed run twice in a row here.
 .PHONY: e2e-long
-e2e-long: cluster-up
+e2e-long: cluster-up $(HELM)
 	@$(MAKE) --no-print-directory e2e-long-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 
 .PHONY: e2e-long-here

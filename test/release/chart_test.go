@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build helm
-
 package release_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/strvals"
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/utils/ptr"
@@ -53,26 +54,58 @@ func decode(t *testing.T, documents ...string) objects {
 	return found
 }
 
-// helm runs helm template with values.
-func helm(t *testing.T, values ...string) (output string, err error) {
-	t.Helper()
-	args := []string{"rel"}
-	for _, value := range values {
-		args = append(args, "--set", value)
-	}
-	return helmTemplate(t, args...)
+// installation is a release of the chart: its name, its namespace, and its values in the form of helm's option --set.
+type installation struct {
+	name, namespace string
+	values          []string
+	// texts are values in the form of --set-string.
+	texts []string
+	// file is the content of a file of values, or empty.
+	file string
 }
 
-// helmTemplate runs helm template with arguments, the first of which is the name of the release.
-func helmTemplate(t *testing.T, args ...string) (output string, err error) {
-	t.Helper()
-	args = append([]string{"template", "--namespace", "rel-ns", "--kube-version", "1.37.0"}, args...)
-	command := exec.CommandContext(t.Context(), "helm", append(args, chartDir)...)
-	command.Env = append(command.Environ(), "HOME="+t.TempDir())
-	var messages strings.Builder
-	command.Stderr = &messages
-	out, err := command.Output()
-	return string(out) + messages.String(), err
+// template renders the chart as helm template does.
+func (i installation) template() (output string, err error) {
+	values := map[string]any{}
+	if err := yaml.Unmarshal([]byte(i.file), &values); err != nil {
+		return "", err
+	}
+	for _, value := range i.values {
+		if err := strvals.ParseInto(value, values); err != nil {
+			return "", err
+		}
+	}
+	for _, text := range i.texts {
+		if err := strvals.ParseIntoString(text, values); err != nil {
+			return "", err
+		}
+	}
+	chart, err := loader.LoadDir(chartDir)
+	if err != nil {
+		return "", err
+	}
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.KubeVersion = chartutil.KubeVersion{Version: "v1.37.0", Major: "1", Minor: "37"}
+	release := chartutil.ReleaseOptions{Name: i.name, Namespace: i.namespace, Revision: 1, IsInstall: true}
+	all, err := chartutil.ToRenderValues(chart, values, release, cluster)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path.Ext(name) == ".yaml" {
+			output += "---\n" + files[name] + "\n"
+		}
+	}
+	return output, nil
+}
+
+// helm renders a release with values.
+func helm(values ...string) (output string, err error) {
+	return installation{name: "rel", namespace: "rel-ns", values: values}.template()
 }
 
 // asOverlay gives the chart's output the names and namespaces of the overlays.
@@ -131,7 +164,7 @@ func TestChartGivesTheObjectsOfOverlays(t *testing.T) {
 			for _, document := range built {
 				documents = append(documents, string(document))
 			}
-			out, err := helm(t, "mode="+mode, "functions.namespace=function-pods-ns", "functions.createNamespace=false",
+			out, err := helm("mode="+mode, "functions.namespace=function-pods-ns", "functions.createNamespace=false",
 				"callers.namespaces={rel-ns}", "image.registry="+home, "image.tag=latest")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -192,8 +225,7 @@ func TestChartHasGracePeriods(t *testing.T) {
 
 // TestChartWritesNumbersOfFilesInDigits checks numbers of a values file, which Helm reads as floating-point numbers.
 func TestChartWritesNumbersOfFilesInDigits(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(file, []byte(`
+	out, err := installation{name: "rel", namespace: "rel-ns", file: `
 functions: {maxPods: 2000000}
 programs:
   gateway:
@@ -202,10 +234,7 @@ programs:
       FNR_TELEMETRY_LOG_VERBOSITY: 4
       OTEL_TRACES_SAMPLER_ARG: 0.25
       FNR_LOG_FUNCTION_OUTPUT: true
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := helmTemplate(t, "rel", "--values", file)
+`}.template()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -236,8 +265,8 @@ func TestChartRejectsWrongValues(t *testing.T) {
 		{"programs.gateway.settings.DRAIN=5s", "DRAIN", "settings begin with FNR_"},
 		{"functions.namespace=Functions", "namespace", "Kubernetes would reject it"},
 	} {
-		if out, err := helm(t, tc.set); err == nil || !strings.Contains(out, tc.want) {
-			t.Errorf("%s: %v, want an error with %q: %s\n%s", tc.set, err, tc.want, tc.reason, out)
+		if _, err := helm(tc.set); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want an error with %q: %s", tc.set, err, tc.want, tc.reason)
 		}
 	}
 }
@@ -245,7 +274,7 @@ func TestChartRejectsWrongValues(t *testing.T) {
 // rendered returns the chart's objects.
 func rendered(t *testing.T, values ...string) objects {
 	t.Helper()
-	out, err := helm(t, values...)
+	out, err := helm(values...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -367,9 +396,9 @@ func TestChartChecksTheName(t *testing.T) {
 		{"microservices", "123", "begin with a letter"},
 		{"function-runner", "1a", "begin with a letter"},
 	} {
-		out, err := helmTemplate(t, tc.name, "--set", "mode="+tc.mode)
-		if (tc.want == "" && err != nil) || !strings.Contains(out, tc.want) {
-			t.Errorf("%s %s: %v, want %q:\n%.300s", tc.mode, tc.name, err, tc.want, out)
+		_, err := installation{name: tc.name, namespace: "rel-ns", values: []string{"mode=" + tc.mode}}.template()
+		if (err != nil) != (tc.want != "") || (err != nil && !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s %s: %v, want %q", tc.mode, tc.name, err, tc.want)
 		}
 	}
 }
@@ -377,8 +406,10 @@ func TestChartChecksTheName(t *testing.T) {
 // TestChartQuotesNames checks that names that YAML reads as truth values, numbers or null stay text.
 func TestChartQuotesNames(t *testing.T) {
 	for _, mode := range []string{"microservices", "function-runner"} {
-		out, err := helmTemplate(t, "off", "--namespace", "1e3", "--set", "mode="+mode,
-			"--set-string", "functions.namespace=123,image.tag=5")
+		out, err := installation{
+			name: "off", namespace: "1e3",
+			values: []string{"mode=" + mode}, texts: []string{"functions.namespace=123,image.tag=5"},
+		}.template()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
