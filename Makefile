@@ -284,7 +284,6 @@ lint: $(GOLANGCI_LINT) ## Run the linters, and check sentences and names
 	 GOWORK=$(WORKSPACE_FILE) $(LINT) $(WORKSPACE_PACKAGES) || failed=1; \
 	 (cd functions && $(LINT) ./...) || failed=1; \
 	 (cd $(KPTCOMPARE) && $(LINT) ./...) || failed=1; \
-	 (cd test/collector && $(LINT) ./...) || failed=1; \
 	 (cd test && go run ./style) || failed=1; \
 	 test -z "$$failed"
 
@@ -307,8 +306,8 @@ cross-short: ## The same without programs, for macOS and Windows: what only Linu
 	@$(call vet_for,windows,amd64,./fnctl/...)
 
 .PHONY: test-collector
-test-collector: ## Test the configuration of the OpenTelemetry Collector with a real one
-	cd test/collector && $(COMPILER_ENV) go test -vet=off .
+test-collector: $(GOLANGCI_LINT) ## Test the configuration of the OpenTelemetry Collector with a real one, and lint the test
+	cd test/collector && $(COMPILER_ENV) go test -vet=off . && $(LINT) ./...
 
 .PHONY: check-generate
 check-generate: $(BUF) $(PLUGINS) ## Fail if generated code and tables do not match their sources
