@@ -7,8 +7,9 @@ SHELL := bash
 # Each module is built from its own go.mod, and all are built with the same flags, so that
 # every step, and every other clone, finds compiled packages in Go's cache. Debug information
 # takes a tenth of the compiler's time, and is stripped from programs. (With linker flags
-# go test would link again even tests with cached results.)
-BUILD_FLAGS := -trimpath -gcflags=all=-dwarf=false
+# go test would link again even tests with cached results.) Compilers and linkers run for a
+# short time, so they may use more memory: that takes a sixth less processor time.
+BUILD_FLAGS := -trimpath -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'
 export GOWORK := off
 export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out $(BUILD_FLAGS),$(shell go env GOFLAGS)) $(BUILD_FLAGS)
@@ -31,10 +32,6 @@ BUILD   := $(CURDIR)/.build
 # All modules of the workspace at once, for steps that are faster that way.
 WORKSPACE_FILE     := $(CURDIR)/go.work
 WORKSPACE_PACKAGES := $(WORKSPACE:%=./%/...)
-
-# Compilers and linters run for a short time, so they may use more memory: linting takes a
-# third less processor time, compiling a tenth.
-COMPILER_ENV := GOGC=400 GOMEMLIMIT=3GiB
 
 # Tools are built once per version and kept outside the clone.
 BUF_VERSION               := v1.73.0
@@ -61,7 +58,7 @@ PLUGINS            := $(PROTOC_GEN_GO) $(PROTOC_GEN_CONNECT) $(PROTOC_GEN_GRPC)
 define tool
 	@echo "building $(notdir $@) $(2)"
 	@mkdir -p $(TOOLS) && tmp=$$(mktemp -d $(TOOLS)/.build.XXXXXX) && \
-	 GOBIN=$$tmp $(COMPILER_ENV) go install $(1)@$(2) && \
+	 GOBIN=$$tmp go install $(1)@$(2) && \
 	 mkdir -p $(@D) && mv $$tmp/$(notdir $@) $@ && rmdir $$tmp
 endef
 
@@ -80,7 +77,8 @@ $(HELM):
 $(GOVULNCHECK):
 	$(call tool,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION))
 
-LINT = $(COMPILER_ENV) $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml
+# With more memory, linting takes a third less processor time.
+LINT = GOGC=400 GOMEMLIMIT=3GiB $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml
 
 # The race detector needs a C compiler. As root on Debian it is installed; without
 # one the tests run without the race detector. The linters run vet. By default, each program with the race detector
@@ -288,7 +286,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters, and check sentences and names
 	 test -z "$$failed"
 
 # The other platforms that users build on. The test bed needs Linux.
-vet_for = GOOS=$(1) GOARCH=$(2) GOWORK=$(WORKSPACE_FILE) $(COMPILER_ENV) go vet $(3)
+vet_for = GOOS=$(1) GOARCH=$(2) GOWORK=$(WORKSPACE_FILE) go vet $(3)
 build_for = for m in $(3); do (cd $$m && GOOS=$(1) GOARCH=$(2) go build -o $(BUILD)/cross/$(1)-$(2)/ .); done
 UNIX_PROGRAMS := services/function-runner services/gateway wrapper-server fnctl
 
@@ -307,12 +305,12 @@ cross-short: ## The same without programs, for macOS and Windows: what only Linu
 
 .PHONY: test-collector
 test-collector: $(GOLANGCI_LINT) ## Test the configuration of the OpenTelemetry Collector with a real one, and lint the test
-	cd test/collector && $(COMPILER_ENV) go test -vet=off . && $(LINT) ./...
+	cd test/collector && go test -vet=off . && $(LINT) ./...
 
 .PHONY: check-generate
 check-generate: $(BUF) $(PLUGINS) ## Fail if generated code and tables do not match their sources
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GENERATE) --output="$$tmp" && \
-	 cp docs/configuration.md docs/metrics.md "$$tmp" && (cd test && $(COMPILER_ENV) go run ./settings .. "$$tmp") && \
+	 cp docs/configuration.md docs/metrics.md "$$tmp" && (cd test && go run ./settings .. "$$tmp") && \
 	 diff -r "$$tmp/libs/gen" libs/gen && diff "$$tmp/configuration.md" docs/configuration.md && \
 	 diff "$$tmp/metrics.md" docs/metrics.md || \
 	 { echo "generated code or a table in docs is stale: run make generate, and commit the result"; exit 1; }
@@ -328,8 +326,8 @@ check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earl
 
 .PHONY: check-modules
 check-modules: ## Fail if a module does not build by itself, is not tidy, or uses other versions than the others
-	@(cd functions && $(COMPILER_ENV) go list -export ./... >/dev/null)
-	@for m in $(WORKSPACE); do (cd $$m && $(COMPILER_ENV) go list -export -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
+	@(cd functions && go list -export ./... >/dev/null)
+	@for m in $(WORKSPACE); do (cd $$m && go list -export -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
 	 awk '$$2 && seen[$$1]++ {print "modules use different versions of " $$1 ": run make tidy"; bad = 1} END {exit bad}'
 	@for m in $(MODULES) $(TOOL_MODULES); do (cd $$m && go mod tidy -diff); done
 
@@ -391,7 +389,7 @@ GENERATE = PATH="$(subst $(space),:,$(dir $(PLUGINS))):$$PATH" $(BUF) generate
 .PHONY: generate
 generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers, and tables of settings, flags and metrics
 	@$(GENERATE)
-	@cd test && $(COMPILER_ENV) go run ./settings .. ../docs
+	@cd test && go run ./settings .. ../docs
 
 .PHONY: tidy
 tidy: ## Tidy all modules, and have all use the same versions

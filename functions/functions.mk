@@ -5,7 +5,7 @@ FUNCTIONS_DIR ?= $(CURDIR)/.build/functions
 # Each module here has its own build list, so that a bundled function is the program that
 # its authors tested: a workspace would merge the lists. PLATFORM_ENV selects another
 # platform than this machine's.
-BUILD_FUNCTIONS = GOWORK=off CGO_ENABLED=0 $(PLATFORM_ENV) $(COMPILER_ENV) go build -trimpath -ldflags='-s -w' -o $(FUNCTIONS_DIR)/ tool
+BUILD_FUNCTIONS = GOWORK=off CGO_ENABLED=0 $(PLATFORM_ENV) go build -trimpath -ldflags='-s -w' -o $(FUNCTIONS_DIR)/ tool
 
 .PHONY: functions
 functions: ## Build the catalog functions for the exec evaluator

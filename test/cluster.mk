@@ -33,7 +33,7 @@ E2E_EVIDENCE ?= $(EVIDENCE)/$(CLUSTER)
 
 # The OpenTelemetry Collector is built from its modules, which the other modules do without.
 COLLECTOR := $(CURDIR)/.build/bin/collector
-BUILD_COLLECTOR = cd test/collector && $(COMPILER_ENV) go build -o $(COLLECTOR) .
+BUILD_COLLECTOR = cd test/collector && go build -o $(COLLECTOR) .
 
 CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
 CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)

@@ -14,7 +14,7 @@ kptcompare-programs:
 
 .PHONY: kpt-program
 kpt-program:
-	@cd $(KPTCOMPARE) && $(COMPILER_ENV) go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ github.com/GoogleContainerTools/kpt
+	@cd $(KPTCOMPARE) && go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ github.com/GoogleContainerTools/kpt
 
 .PHONY: kpt-compare
 kpt-compare: kptcompare-programs kpt-program cluster-program ## Compare fnctl with kpt itself, and fnctl in docker's place with docker
