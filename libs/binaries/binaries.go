@@ -107,7 +107,8 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reportProblems stores the problems of a single gateway, and then reports the problems of all gateways.
+// reportProblems replaces the problems of one gateway, which watch identifies, and then reports the problems of all
+// gateways.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

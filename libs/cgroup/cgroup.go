@@ -48,8 +48,8 @@ func MachineMemory(file string) (total, available int64, ok bool) {
 	return total, available, total > 0 && available > 0
 }
 
-// uses contains the files and fields with a container's memory use, in versions 2 and 1 of control groups. The file
-// details contains the fields, which count cached files.
+// uses says where a container's memory use is found: first with version 2 of control groups, then with version 1.
+// used is the file with the use in bytes. The other names are fields of the file details: memory for cached files.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{

@@ -27,9 +27,10 @@ type bench struct {
 	// kpt is the path of the program kpt, as built by make kpt-compare.
 	kpt string
 	out io.Writer
-	// logLevel is the log level of gateways. stderr receives the logs of all programs.
+	// logLevel is the log level of the gateways.
 	logLevel string
-	stderr   io.Writer
+	// stderr receives the logs of the gateways and of all other programs.
+	stderr io.Writer
 }
 
 // way is a means of evaluating a function, such as a gateway, or a new process for each evaluation.

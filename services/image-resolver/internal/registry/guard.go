@@ -89,9 +89,8 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether the session may send requests to host, a local address. The settings must list the
-// session's registry, and host must be that registry or, like it, a loopback address. Redirects thus cannot reach
-// other local addresses.
+// mayReach reports whether the session may send requests to host, a local address: if the settings list the session's
+// registry, and host is that registry. So the registry's redirects reach no other local address.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.

@@ -120,9 +120,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews this replica's Lease and lists all Leases, even if the renewal failed. Without the rights on
-// Leases, it forgets all peers 15 s (aliveFor) after the last list, so that this replica owns all functions. It ignores
-// the end of ctx, because Run cannot delete the Lease after a canceled write, which leaves the Lease's version unknown.
+// renewAndList renews this replica's Lease, and lists the Leases of all replicas, even if the renewal failed. If
+// Kubernetes forbids one of them, it forgets the other replicas 15 s (aliveFor) after the last list: this replica then
+// owns all functions. It goes on after ctx is done, because a canceled write would leave unknown which version the
+// Lease has, and Run needs the version to delete the Lease.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()

@@ -69,9 +69,9 @@ func (m *Machine) incapacity(p *pool) string {
 	return cmp.Or(m.ownership.lost, m.connectivity.lost)
 }
 
-// trustReadiness adopts the readiness that Kubernetes reports for a pod that another replica owns. This replica
-// probes such pods only while leases wait here (see probeForOwner). It must still be able to grant leases on them
-// when their owner cannot be reached.
+// trustReadiness takes the readiness of another replica's pod from Kubernetes. The owner probes the pod; this replica
+// does so only while leases wait for it here (see probeForOwner). But this replica must know which pods are ready,
+// because it grants leases on them when gateways cannot reach the owner.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
