@@ -5,6 +5,8 @@ package podconn_test
 import (
 	"encoding/binary"
 	"io"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,38 +63,45 @@ type answer struct {
 	headers bool
 }
 
-// serveFrames serves one connection, whose requests get the same answer.
+// serveFrames serves connections, whose requests all get the same answer: on a busy machine the pool dials twice, and
+// uses the connection that answers first.
 func serveFrames(t *testing.T, as answer) (address string) {
 	t.Helper()
 	listener := servetest.Listen(t)
-	served := make(chan struct{})
-	t.Cleanup(func() { _ = listener.Close(); <-served })
-	go func() {
-		defer close(served)
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
-			return
-		}
-		framer := http2.NewFramer(conn, conn)
-		_ = framer.WriteSettings()
+	var served sync.WaitGroup
+	t.Cleanup(func() { _ = listener.Close(); served.Wait() })
+	served.Go(func() {
 		for {
-			frame, err := framer.ReadFrame()
+			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			if settings, ok := frame.(*http2.SettingsFrame); ok && !settings.IsAck() {
-				_ = framer.WriteSettingsAck()
-			}
-			if data, ok := frame.(*http2.DataFrame); ok && data.StreamEnded() {
-				as.write(framer, data.StreamID)
-			}
+			served.Go(func() { as.serve(conn) })
 		}
-	}()
+	})
 	return listener.Addr().String()
+}
+
+// serve answers the requests on a connection until the client closes it.
+func (a answer) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		if settings, ok := frame.(*http2.SettingsFrame); ok && !settings.IsAck() {
+			_ = framer.WriteSettingsAck()
+		}
+		if data, ok := frame.(*http2.DataFrame); ok && data.StreamEnded() {
+			a.write(framer, data.StreamID)
+		}
+	}
 }
 
 func (a answer) write(framer *http2.Framer, stream uint32) {
