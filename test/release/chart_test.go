@@ -95,12 +95,13 @@ func (i installation) template() (output string, err error) {
 	if err != nil {
 		return "", err
 	}
+	var documents strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if path.Ext(name) == ".yaml" {
-			output += "---\n" + files[name] + "\n"
+			documents.WriteString("---\n" + files[name] + "\n")
 		}
 	}
-	return output, nil
+	return documents.String(), nil
 }
 
 // helm renders a release with values.
