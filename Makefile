@@ -39,7 +39,7 @@ PROTOC_GEN_GO_VERSION     := v1.36.11
 PROTOC_GEN_CONNECT_VERSION := v1.21.1
 PROTOC_GEN_GRPC_VERSION   := v1.6.0
 GOLANGCI_LINT_VERSION     := v2.8.0
-HELM_VERSION              := v3.22.0
+HELM_VERSION              := $(shell sed -n 's|.*helm.sh/helm/v3 ||p' test/go.mod)
 GOVULNCHECK_VERSION       := v1.9.0
 GORELEASER_VERSION        := v2.15.1
 
@@ -211,7 +211,7 @@ unit-workspace:
 	GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES))
 unit-test:
 	$(if $(LINUX),cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$'),\
-	@echo "skipped: tests of the test bed, which need Linux")
+	@echo "skipped: tests of the test bed and the chart, which need Linux")
 unit-deploy:
 	cd test && go test -vet=off -count=1 ./deploy
 unit-functions:

@@ -30,7 +30,7 @@ function target(page, href) {
   const hash = anchor === undefined ? "" : "#" + anchor;
   const file = normalize(join(dirname(page), decodeURI(path))).replace(/\/$/, "");
   if (existsSync(join(pages, file, "README.md"))) return `/${file}/${hash}`;
-  if (!file.endsWith(".md")) return /\.(svg|png)$/.test(file) ? href : `${repository}/blob/main/${file}${hash}`;
+  if (!file.endsWith(".md")) return `${repository}/blob/main/${file}${hash}`;
   return "/" + file.replace(/README\.md$/, "") + hash;
 }
 

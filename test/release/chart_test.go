@@ -3,6 +3,7 @@
 package release_test
 
 import (
+	"errors"
 	"maps"
 	"path"
 	"regexp"
@@ -86,6 +87,9 @@ func (i installation) template() (output string, err error) {
 	}
 	cluster := chartutil.DefaultCapabilities.Copy()
 	cluster.KubeVersion = chartutil.KubeVersion{Version: "v1.37.0", Major: "1", Minor: "37"}
+	if !chartutil.IsCompatibleRange(chart.Metadata.KubeVersion, cluster.KubeVersion.Version) {
+		return "", errors.New("the chart does not support the cluster's version: " + chart.Metadata.KubeVersion)
+	}
 	release := chartutil.ReleaseOptions{Name: i.name, Namespace: i.namespace, Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(chart, values, release, cluster)
 	if err != nil {
@@ -97,7 +101,7 @@ func (i installation) template() (output string, err error) {
 	}
 	var documents strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if path.Ext(name) == ".yaml" {
+		if base := path.Base(name); base != "NOTES.txt" && !strings.HasPrefix(base, "_") {
 			documents.WriteString("---\n" + files[name] + "\n")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -81,6 +82,9 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	return nil
 }
 
+// toolexec is the flag in GOFLAGS with which make gives the compiler more memory. ko rejects the flag.
+var toolexec = regexp.MustCompile(`'?-toolexec=[^']*'?`)
+
 func (k Ko) environmentOf(to Target) []string {
 	env := slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + to.Repository,
@@ -90,6 +94,11 @@ func (k Ko) environmentOf(to Target) []string {
 	})
 	if k.Offline {
 		env = append(env, "GOPROXY=off")
+	}
+	for i, variable := range env {
+		if strings.HasPrefix(variable, "GOFLAGS=") {
+			env[i] = toolexec.ReplaceAllString(variable, "")
+		}
 	}
 	return env
 }

@@ -95,13 +95,14 @@ func TestEveryProgramHasAnImage(t *testing.T) {
 }
 
 // TestKoGetsItsSettings checks that ko, which looks for its settings in the directory of the
-// module that it builds, gets those at the root, and the image's base in spite of them.
+// module that it builds, gets those at the root, and the image's base in spite of them. GOFLAGS must not
+// contain -toolexec, which ko rejects.
 func TestKoGetsItsSettings(t *testing.T) {
 	asked := filepath.Join(t.TempDir(), "asked")
 	ko := release.Ko{
-		Root: root, Env: []string{"PATH=/usr/bin:/bin"},
+		Root: root, Env: []string{"PATH=/usr/bin:/bin", "GOFLAGS=-trimpath '-toolexec=env GOGC=400'"},
 		Command: func(string, ...string) []string {
-			script := `printf '%s %s\n' "$KO_DEFAULTBASEIMAGE" "$KO_DOCKER_REPO" >"$0" && cat "$KO_CONFIG_PATH" >>"$0"`
+			script := `echo "$KO_DEFAULTBASEIMAGE $KO_DOCKER_REPO $GOFLAGS" >"$0" && cat "$KO_CONFIG_PATH" >>"$0"`
 			return []string{"sh", "-c", script, asked}
 		},
 	}
@@ -114,7 +115,7 @@ func TestKoGetsItsSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, settings, _ := strings.Cut(string(content), "\n")
-	if first != "base repository" || !strings.Contains(settings, "defaultLdflags:") {
-		t.Errorf("ko gets base and repository %q, and the settings\n%s", first, settings)
+	if first != "base repository -trimpath " || !strings.Contains(settings, "defaultLdflags:") {
+		t.Errorf("ko gets base, repository and GOFLAGS %q, and the settings\n%s", first, settings)
 	}
 }
