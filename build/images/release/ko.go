@@ -83,7 +83,7 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 }
 
 // toolexec is the flag in GOFLAGS with which make gives the compiler more memory. ko rejects the flag.
-var toolexec = regexp.MustCompile(`'?-toolexec=[^']*'?`)
+var toolexec = regexp.MustCompile(`'-toolexec=[^']*'`)
 
 func (k Ko) environmentOf(to Target) []string {
 	env := slices.Concat(k.Env, []string{

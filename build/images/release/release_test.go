@@ -95,8 +95,8 @@ func TestEveryProgramHasAnImage(t *testing.T) {
 }
 
 // TestKoGetsItsSettings checks that ko, which looks for its settings in the directory of the
-// module that it builds, gets those at the root, and the image's base in spite of them. GOFLAGS must not
-// contain -toolexec, which ko rejects.
+// module that it builds, gets those at the root, and the image's base in spite of them. It rejects -toolexec in
+// GOFLAGS, which it must not get.
 func TestKoGetsItsSettings(t *testing.T) {
 	asked := filepath.Join(t.TempDir(), "asked")
 	ko := release.Ko{
