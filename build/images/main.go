@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run builds and pushes the images as the command line specifies.
+// run builds and pushes the images that the command line specifies.
 func run(ctx context.Context, args []string) error {
 	publisher, err := parsePublisher(args)
 	if err != nil {

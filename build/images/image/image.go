@@ -22,7 +22,7 @@ type Spec struct {
 	// Name is the image's repository and tag, without a registry.
 	Name  string
 	Files []File
-	// Below contains the files of an additional layer under Files. Images with an equal Below share this layer.
+	// Below contains the files of a second layer under the layer of Files. Images with equal Below files share this layer.
 	Below      []File
 	Entrypoint []string
 	Cmd        []string
@@ -63,7 +63,7 @@ func (b Builder) Build(spec Spec) (v1.Image, error) {
 	return configure(image, spec)
 }
 
-// BuildAll builds the images concurrently, and returns them in the order of the specs.
+// BuildAll builds the images concurrently. It returns the images in the order of the specs.
 func (b Builder) BuildAll(ctx context.Context, specs []Spec) ([]v1.Image, error) {
 	images := make([]v1.Image, len(specs))
 	builds, ctx := errgroup.WithContext(ctx)

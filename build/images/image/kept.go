@@ -20,8 +20,8 @@ const (
 	summaryFile = "summary.json"
 )
 
-// keptLayer is a layer in the cache of a Builder. Its digests are cached, too, because a Builder would otherwise
-// decompress the layer to compute them again.
+// keptLayer is a layer in the cache of a Builder. The cache also stores the layer's digests, because computing them
+// requires reading and decompressing the whole layer.
 type keptLayer struct {
 	path    string
 	summary summary
@@ -46,7 +46,7 @@ func openLayer(dir string) (v1.Layer, error) {
 	return layer, nil
 }
 
-// summarizeLayer stores the digests and the size of the layer in dir, so that openLayer need not compute them.
+// summarizeLayer writes the digests and the size of the layer in dir to a file in dir, from which openLayer reads them.
 func summarizeLayer(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *keptLayer) Size() (int64, error)                { return l.summary.Size
 func (l *keptLayer) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
 func (l *keptLayer) Compressed() (io.ReadCloser, error)  { return os.Open(l.path) }
 
-// Uncompressed returns the uncompressed content. The interface v1.Layer requires it, but a push does not call it.
+// Uncompressed returns the uncompressed content. The interface v1.Layer requires this method, but pushes do not use it.
 func (l *keptLayer) Uncompressed() (io.ReadCloser, error) {
 	layer, err := tarball.LayerFromFile(l.path)
 	if err != nil {

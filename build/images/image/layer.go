@@ -51,8 +51,8 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
-// markUsed sets the modification time of a cached layer's directory to now. Programs that clean the cache remove
-// only layers that were not used for a long time.
+// markUsed sets the modification time of a cached layer's directory to now. Programs that clean the cache remove layers
+// that were not used for a long time.
 func markUsed(dir string) error {
 	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
 		return fmt.Errorf("mark a kept layer as used: %w", err)

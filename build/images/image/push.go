@@ -15,14 +15,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Registry is a client of an image registry. A client from [Registry.WithMounts] must not push concurrently.
+// Registry is a client of an image registry. Concurrent pushes are only permitted without [Registry.WithMounts].
 type Registry struct {
 	Host      string
 	Auth      authn.Authenticator
 	Transport http.RoundTripper
 	// Secure is true if connections to the registry must use TLS. If it is false, plain HTTP is permitted, too.
 	Secure bool
-	// layers maps the digest of each pushed layer to an image with the layer. It is nil without [Registry.WithMounts].
+	// layers maps the digest of each pushed layer to an image that contains it. It is nil without [Registry.WithMounts].
 	layers map[v1.Hash]name.Reference
 }
 

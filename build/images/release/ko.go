@@ -16,7 +16,7 @@ import (
 
 // Ko configures the builds of this project's container images with the tool ko.
 type Ko struct {
-	// Command returns a command line that runs ko in the directory dir. It must have access to the registry.
+	// Command returns a command line that runs ko in the directory dir. The command must have access to the registry.
 	Command func(dir string, args ...string) []string
 	// Env is the environment of ko.
 	Env []string
@@ -24,8 +24,8 @@ type Ko struct {
 	Root string
 	// Insecure allows a registry without TLS.
 	Insecure bool
-	// Offline is true if ko can reach the registry but no Go module proxy. All modules must then be in the module
-	// cache, for example because the program was built before.
+	// Offline is true if ko can reach the registry but no Go module proxy. All modules must then be in the module cache,
+	// for example from an earlier build of the program.
 	Offline bool
 }
 
@@ -49,7 +49,7 @@ type Target struct {
 	SBOM bool
 }
 
-// arguments returns the command-line arguments of ko to build the target.
+// arguments returns ko's command-line arguments for building the target.
 func (t Target) arguments() []string {
 	sbom := "none"
 	if t.SBOM {
@@ -82,14 +82,14 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	return nil
 }
 
-// toolexec is the flag in GOFLAGS with which make gives the compiler more memory. ko rejects the flag.
+// toolexec matches the flag -toolexec in GOFLAGS. make passes it to give the compiler more memory, but ko rejects it.
 var toolexec = regexp.MustCompile(`'-toolexec=[^']*'`)
 
 func (k Ko) environmentOf(to Target) []string {
 	env := slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + to.Repository,
 		"KO_DEFAULTBASEIMAGE=" + to.Base,
-		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // default: the module's directory
+		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // instead of the module's directory
 		"GOWORK=off", "CGO_ENABLED=0",
 	})
 	if k.Offline {

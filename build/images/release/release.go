@@ -35,10 +35,10 @@ const DataDir = "/var/run/ko"
 func Programs() []Program {
 	return []Program{
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
-			// An init container of some function pods calls cp to copy the program into a volume. Therefore, the
-			// program contains an implementation of cp. Other pods mount the image.
+			// In some function pods, an init container calls /bin/cp to copy the wrapper server into a volume. The wrapper
+			// server therefore contains an implementation of cp. Other function pods mount this image as a volume.
 			"/bin/cp": "/ko-app/wrapper-server",
-			// The pod templates of different Porch versions copy the program from different directories.
+			// Different versions of Porch create pods that copy the program from different directories.
 			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",
 			"/wrapper-server/grpc-health-probe":              "/ko-app/wrapper-server",
 			"/home/nonroot/wrapper-server/wrapper-server":    "/ko-app/wrapper-server",
@@ -51,8 +51,8 @@ func Programs() []Program {
 	}
 }
 
-// functionRunnerLinks returns the symbolic links of the function-runner's image. They are at the paths where the
-// manifests of different Porch versions expect the program and its data files.
+// functionRunnerLinks returns the symbolic links of the function-runner's image. Their paths are the paths of the
+// program and its data files in the manifests of different Porch versions.
 func functionRunnerLinks() map[string]string {
 	links := map[string]string{}
 	for _, dir := range []string{"", "/home/nonroot"} {
