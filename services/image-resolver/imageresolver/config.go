@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// Address is the address where callers connect, as host:port.
 	Address string `split_words:"true" default:":9449"`
-	// Callers are patterns of the SPIFFE IDs that may call, if this program has a certificate.
+	// Callers are patterns of the SPIFFE IDs of permitted callers. They apply only if this program has a certificate.
 	Callers []string `default:"spiffe://function-runner/gateway,spiffe://function-runner/pod-manager"`
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
@@ -33,37 +33,37 @@ type Config struct {
 	// AuthSecretPath is a docker configuration file with credentials, which takes precedence over docker's own file.
 	// Changes take effect without a restart.
 	AuthSecretPath string `split_words:"true"`
-	// TLSSecretPath is a directory with certificates for all registries: `ca.crt` or `ca.pem`, added to the system's
-	// authorities, and `tls.crt` with `tls.key` for registries that require a client certificate. Changes take effect
-	// without a restart.
+	// TLSSecretPath is a directory with certificates for all registries. The authorities in `ca.crt` or `ca.pem` are
+	// trusted in addition to the system's authorities. `tls.crt` with `tls.key` is the client certificate for registries
+	// that require one. Changes take effect without a restart.
 	TLSSecretPath string `split_words:"true"`
-	// RegistryTLSPaths are directories for single registries, as host=directory. They replace TLSSecretPath for these
-	// registries.
+	// RegistryTLSPaths are directories with certificates for single registries, as host=directory. For these registries,
+	// they replace TLSSecretPath.
 	RegistryTLSPaths Pairs `split_words:"true"`
 	// InsecureRegistries are the registries with permission for plain HTTP, as host or host:port. A registry at a local
-	// address, such as loopback, must be listed here, in RegistryTLSPaths or as a mirror.
+	// address, such as loopback, must be listed here, in RegistryTLSPaths, in InternalRegistries or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
-	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in
-	// addition to InsecureRegistries, RegistryTLSPaths and mirrors; "*" means every registry, "none" no further
-	// registry. If an unlisted registry at a private address does not answer as a registry, only the log contains the
-	// cause, because callers could otherwise find open ports.
+	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port. Mirrors and
+	// the registries in InsecureRegistries and RegistryTLSPaths may always be there. "*" permits private addresses for
+	// every registry, and "none" permits no further registry. If an unlisted registry at a private address does not answer
+	// as a registry, only the log contains the cause. Callers do not get it, because they could use it to find open ports.
 	InternalRegistries []string `split_words:"true" default:"*"`
-	// Mirrors are mirrors to try before a registry or a prefix of repositories such as gcr.io/kpt-fn, as
-	// registry=host/prefix. The longest prefix is tried first, and several mirrors of the same registry in order.
+	// Mirrors are mirrors to try before a registry, as registry=host/prefix. The key may also be a prefix of repositories,
+	// such as gcr.io/kpt-fn. Mirrors of the longest prefix are tried first, and mirrors of the same prefix in order.
 	Mirrors Pairs `split_words:"true"`
 
-	// CacheTagTTL is the lifetime of an answer about a tag. Answers in use are refreshed at half of their lifetime. An
-	// expired answer is used for up to an hour if the registry is unavailable or limits requests.
+	// CacheTagTTL is the lifetime of a cached answer about a tag. Answers in use are refreshed at half of their lifetime.
+	// If the registry is unavailable or limits requests, an expired answer is used until it is an hour old.
 	CacheTagTTL time.Duration `split_words:"true" default:"5m"`
 	// CacheFailureTTL is the lifetime of a cached failure. Zero means 10 seconds.
 	CacheFailureTTL time.Duration `ignored:"true"`
 }
 
 const (
-	// cacheBytes is the maximum size of the cache of registry answers, in bytes. The memory limit of the
-	// image-resolver's pod is four times as much.
+	// cacheBytes is the maximum size of the cache of registry answers, in bytes. The memory limit of the image-resolver's
+	// pod is four times this size.
 	cacheBytes = 64 << 20
-	// cacheStaleTTL is the maximum age of a cached answer about a tag. Old answers are used while the registry is
+	// cacheStaleTTL is the maximum age of a cached answer about a tag. Expired answers are used while the registry is
 	// unavailable, limits its requests, or needs more than two seconds.
 	cacheStaleTTL = time.Hour
 	// cacheFailureTTL is the lifetime of a cached failure if CacheFailureTTL is zero.
@@ -118,7 +118,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// checkHosts records a problem with each item of a setting that cannot be a registry, because it would have no effect.
+// checkHosts reports each item of a setting that cannot be a registry's host, because the item would have no effect.
 func checkHosts(checks *config.Checks, field string, items []string) {
 	for _, item := range items {
 		checks.That(!strings.ContainsAny(item, "/ "), field, item, "host or host:port, without a scheme or a path")
@@ -133,7 +133,6 @@ func (c *Config) preferredPlatforms() (oci.Platforms, error) {
 	return oci.ParsePlatforms(c.Platform)
 }
 
-// tagLifetime returns the lifetime of cached answers about tags.
 func (c *Config) tagLifetime() cache.Lifetime {
 	return cache.Lifetime{TTL: c.CacheTagTTL, Stale: cacheStaleTTL, Failure: cmp.Or(c.CacheFailureTTL, cacheFailureTTL)}
 }

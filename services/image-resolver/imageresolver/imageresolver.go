@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imageresolver resolves image references to digests and to the commands of their containers. Only this
-// package connects to image registries. Otherwise each service would need credentials, certificates and a cache, and
-// registries would see every replica. Its service stores nothing on disk, so any number of replicas may run.
-// Programs that run images without pods also use a [Store], which keeps images on disk.
+// Package imageresolver resolves image references to digests and to the commands of their containers. Only this package
+// connects to image registries. Other services thus need no credentials, certificates or cache for registries, and
+// registries receive no requests from their replicas. The service stores nothing on disk, so any number of replicas may
+// run. Programs that run images without pods also use a [Store], which keeps images on disk.
 package imageresolver
 
 import (
@@ -33,7 +33,7 @@ const (
 	maxResponseBytes = 32 << 20
 )
 
-// Resolver resolves image references to digests for callers in the same process. Its errors have a class of package
+// Resolver resolves image references to digests for callers in the same process. Its errors are of a class of package
 // fault, such as Unavailable. Callers share responses and must not modify them.
 type Resolver struct {
 	*resolver.Resolver
@@ -47,7 +47,7 @@ var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 // Tasks returns tasks that callers must run while they use the resolver, such as watching the credentials.
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
-// New returns the image-resolver with its tasks and with a server at cfg.Address, to run it in a program.
+// New returns the image-resolver as a component of a program: a server at cfg.Address and background tasks.
 func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	r, err := NewResolver(cfg, frame)
 	if err != nil {
@@ -85,10 +85,10 @@ func NewResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	return r, nil
 }
 
-// newResolver creates the resolver, its client of registries, and the background tasks of both.
+// newResolver creates the resolver, its client for registries, and the background tasks of both.
 func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	var core *resolver.Resolver
-	changed := func() { core.ForgetFailures() } // only tasks call changed, after core is set
+	changed := func() { core.ForgetFailures() } // only the tasks call this function, after core is set
 	log := frame.Telemetry.Log
 	trusted, err := registrytls.New(
 		registrytls.Config{Directory: cfg.TLSSecretPath, Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
@@ -120,7 +120,7 @@ func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	return &Resolver{Resolver: core, tasks: tasks, registry: client}, nil
 }
 
-// authFiles returns the paths of docker configuration files, the file with the highest priority first.
+// authFiles returns the paths of docker configuration files. The first file has the highest priority.
 func (c *Config) authFiles() []string {
 	var files []string
 	if c.AuthSecretPath != "" {

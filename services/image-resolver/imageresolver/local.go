@@ -30,7 +30,7 @@ type Local struct {
 	pending map[string][]imagestore.Name // names of images that are not in the store yet, by digest
 }
 
-// maxPending limits the images whose names wait in memory until the image is stored, and the names of each image.
+// maxPending is the maximum number of images in pending, and the maximum number of names for each of these images.
 const maxPending = 1000
 
 // OpenLocal opens a store of images on disk, like [OpenStore]. If r is nil, the store is offline, and uses the
@@ -49,8 +49,8 @@ func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog
 	return l, err
 }
 
-// ResolveImage resolves an image name to a digest. Offline, it uses only the stored names. Its errors have a class
-// of package fault, such as Unavailable.
+// ResolveImage resolves an image name to a digest. Offline, it uses only the stored names. Its errors are of a class of
+// package fault, such as Unavailable.
 func (l *Local) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
@@ -97,14 +97,14 @@ func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// storeName stores an image name for offline use. It only logs errors, because images also run without stored names.
+// storeName stores an image name for offline use. It only logs errors, because the image can run without a stored name.
 func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	if err := l.Remember(ctx, name); err != nil {
 		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
 	}
 }
 
-// Open is like [Store.Open], but also stores the image's names, so that it can be used offline.
+// Open is like [Store.Open], but also stores the names of the image, so that they can be resolved offline.
 func (l *Local) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -168,7 +168,7 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 		return nil, l.missingImage(name.String())
 	}
 	found := names[i]
-	name.Digest = "" // references contain no digest
+	name.Digest = "" // the reference in a response contains no digest
 	return &imageresolverv1.ResolveImageResponse{
 		Reference: name.String(), Digest: found.Digest, IndexDigest: found.IndexDigest,
 		Command: found.Command, Entrypoint: found.Entrypoint, Env: found.Env, WorkingDir: found.WorkingDir,
@@ -176,8 +176,8 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 	}, nil
 }
 
-// leadsTo reports whether a stored image is the requested image. If the request contains a digest, the digests must
-// be equal, and otherwise the repositories and tags.
+// leadsTo reports whether a stored image matches the requested name. A name with a digest must match the digest. Other
+// names must match the repository and tag.
 func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	if name.Digest != "" {
 		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest

@@ -19,8 +19,8 @@ type (
 	ImageName = imagestore.Name
 )
 
-// OpenStore opens a store of images on disk, which pulls images with the credentials, certificates and mirrors of
-// r. If group is not zero, this Unix group may read the images. Close the store before the tasks of r stop.
+// OpenStore opens a store of images on disk. It pulls images with the credentials, certificates and mirrors of r. If
+// group is not zero, this Unix group may read the images. Close the store before the tasks of r stop.
 func OpenStore(cfg StoreConfig, r *Resolver, group int, log *slog.Logger) (*Store, error) {
 	cfg.Source = imagestore.Registries{Client: r.registry}
 	cfg.Group = group

@@ -41,9 +41,9 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explainError converts an error of the operation op to an error for users, without secrets. The new error names
-// the registry, contains advice, and has a class of package fault, such as Unavailable. It does not wrap err,
-// because callers could then read the secrets in its text.
+// explainError converts an error of the operation op to an error for users, without secrets. The new error names the
+// registry, contains advice, and is of a class of package fault, such as Unavailable. It does not wrap err, because
+// callers could then read the secrets in err's text.
 func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())
@@ -74,11 +74,11 @@ func (s *Session) explainError(ctx context.Context, op string, err error) error 
 	return out
 }
 
-// mustNotTell reports whether an error must hide its cause, because callers could use it to find open ports in
-// private networks. It returns true if the registry is at a private address, is not listed in the settings, and did
-// not answer as a registry.
+// mustNotTell reports whether an error must hide its cause, because callers could use the cause to find open ports in
+// private networks. It returns true if the registry is at a private address, is not listed in the settings, and did not
+// answer as a registry.
 func (s *Session) mustNotTell(c cause, op string) bool {
-	_, local := errors.AsType[*localError](c.err) // the error is the same for all ports
+	_, local := errors.AsType[*localError](c.err) // this error is the same for all ports, so it may be shown
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))
 	return s.guard.private.Load() && !s.guard.client.isListed(s.guard.host) && !local &&
 		(unconnected || (op == "log in" && s.scheme == ""))
@@ -157,7 +157,7 @@ func speaksPlain(err error) bool {
 	return record || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// unreachableError is the error of a request without a complete answer. Callers may retry the request later.
+// unreachableError is the error of a request that received no complete answer. Callers may retry the request later.
 type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }
@@ -167,7 +167,7 @@ func isUnreachable(err error) bool {
 	return ok
 }
 
-// wrapUnreachable returns a connection error as an unreachableError, so that callers may retry. It returns TLS errors
+// wrapUnreachable wraps a connection error in an unreachableError, so that callers may retry. It returns TLS errors
 // unchanged, because a retry would fail again.
 func wrapUnreachable(err error) error {
 	if isDistrust(err) || speaksPlain(err) {
@@ -176,7 +176,7 @@ func wrapUnreachable(err error) error {
 	return unreachableError{err}
 }
 
-// pageError is the error for an answer that is a web page for browsers, for example from a proxy.
+// pageError is the error for an answer that is a web page for browsers, for example an error page of a proxy.
 type pageError struct{ what, text string }
 
 func (e *pageError) Error() string {
@@ -213,7 +213,7 @@ func adviceOnConnection(err error) string {
 			config.Variable("RegistryTLSPaths"), config.Variable("InternalRegistries"))
 	case isDistrust(err):
 		return adviceOnTrust(err)
-	case isUnreachable(err): // before plaintext: listing the registry as insecure would not help
+	case isUnreachable(err): // before plaintext, because plain HTTP would not help
 		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	case plaintext || speaksPlain(err):
 		return "it has to speak TLS, or to be listed as insecure in " + insecure

@@ -31,8 +31,8 @@ const (
 	maxSaid = 300
 )
 
-// abridgeBody replaces the body of an error answer with its readable text. Proxies send whole web pages as errors,
-// and some bodies never end. A body in the JSON format of registry errors stays unchanged.
+// abridgeBody replaces the body of an error answer with its readable text, because proxies send whole web pages as
+// errors, and some bodies never end. A body in the JSON format of registry errors stays unchanged.
 func (s *secrets) abridgeBody(resp *http.Response) {
 	body := resp.Body
 	giveUp := time.AfterFunc(errorReadTimeout, func() { _ = body.Close() })
@@ -43,7 +43,7 @@ func (s *secrets) abridgeBody(resp *http.Response) {
 	if json.Unmarshal(content, &known) != nil || len(known.Errors) == 0 {
 		text := readableText(content, resp.Header.Get("Content-Type"))
 		if len(content) == maxRead || err != nil {
-			text = text[:max(0, strings.LastIndexByte(text, ' '))] // half a word may be half a secret
+			text = text[:max(0, strings.LastIndexByte(text, ' '))] // the last word may be half a secret, which stays visible
 		}
 		content = []byte(firstBytes(s.hideIn(text), maxSaid))
 	}
@@ -99,8 +99,8 @@ func firstBytes(text string, limit int) string {
 	return start + " …"
 }
 
-// secrets contains passwords, tokens and other texts to hide in error messages. Messages quote registries and token
-// servers, which may repeat a request in their answers.
+// secrets contains passwords, tokens and other texts to hide in error messages. These messages quote registries and
+// token servers, whose answers may repeat the credentials of a request.
 type secrets []string
 
 func (s *secrets) add(texts ...string) {
@@ -120,7 +120,7 @@ func (s *secrets) addCredential(auth authn.AuthConfig) {
 	}
 }
 
-// hideIn returns text without these secrets, and without text that looks secret.
+// hideIn returns text without the secrets in s, and without other parts that look like secrets.
 func (s *secrets) hideIn(text string) string {
 	// Replace the longest secret first, because it may contain a shorter secret.
 	for _, secret := range slices.SortedFunc(slices.Values(*s), func(a, b string) int { return len(b) - len(a) }) {

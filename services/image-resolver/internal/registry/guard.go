@@ -19,9 +19,9 @@ import (
 
 const (
 	// maxAnswer is the maximum size of an answer, in bytes. Every registry must accept manifests up to this size, and
-	// configurations are smaller.
+	// image configurations are smaller.
 	maxAnswer = 4 << 20
-	// maxSession is the maximum size of all answers in a session, in bytes. A list of tags needs several answers.
+	// maxSession is the maximum total size of a session's answers, in bytes. A list of tags may need several answers.
 	maxSession = 32 << 20
 )
 
@@ -35,7 +35,7 @@ type guard struct {
 
 	// challenged is true if the registry has required credentials in this session.
 	challenged bool
-	// private is true if the session has tried to connect to a private address. Another goroutine sets it.
+	// private is true if the session has tried to connect to a private address. Goroutines of the transport set it.
 	private atomic.Bool
 	// retryAfter is the wait that the last answer requested in its Retry-After header. It is zero without this header.
 	retryAfter time.Duration
@@ -62,7 +62,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		g.challenged = true
 	}
 	g.retryAfter = retryAfter(resp.Header, time.Now())
-	if !p.layer || resp.StatusCode != http.StatusOK { // the reader of a layer bounds the layer
+	if !p.layer || resp.StatusCode != http.StatusOK { // the function that reads a layer limits its size
 		counts := p.op != opPing && p.op != opToken
 		resp.Body = &boundedBody{ReadCloser: resp.Body, ctx: req.Context(), guard: g, counts: counts}
 	}
@@ -72,9 +72,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings permit them for
-// the host. It rejects a token server at a private address if the registry is at a public address. The check is in
-// a transport instead of CheckRedirect, because all requests use the transport, including pings.
+// checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings permit them for the
+// host. It rejects a token server at a private address if the registry is at a public address. A transport makes this
+// check instead of http.Client.CheckRedirect, because all requests use the transport, including pings.
 func (g *guard) checkTarget(req *http.Request) error {
 	host := req.URL.Hostname()
 	private := dialguard.IsPrivate(host)
@@ -89,8 +89,8 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether the session may send requests to host, a local address: if the settings list the session's
-// registry, and host is that registry. So the registry's redirects reach no other local address.
+// mayReach reports whether the session may send requests to host, which is a local address. This requires that host is
+// the session's registry, and that the settings list this registry. Redirects thus cannot reach other local addresses.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.
@@ -117,8 +117,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial makes a request fail if its host name resolves to a local address. It returns req unchanged if the
-// settings list host and registry, or if checkTarget has already permitted the local address.
+// restrictDial returns a copy of a request that fails if its host name resolves to a forbidden address. It returns req
+// unchanged if the settings list its host and the session's registry, or if checkTarget has permitted a local address.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {
@@ -137,7 +137,7 @@ func (g *guard) rejectHost(host string) error {
 // localError is the error for a request that was rejected because its host is at a private or local address.
 type localError struct {
 	host string
-	own  bool // true for the registry's own host, chosen by the caller
+	own  bool // true if the host is the registry itself, which the caller chose
 }
 
 func (e *localError) Error() string {
@@ -161,7 +161,7 @@ type boundedBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // readers have none
 	guard  *guard
-	counts bool // true for answers of the registry itself
+	counts bool // true if the answer proves that the registry works
 	read   int64
 }
 

@@ -14,11 +14,11 @@ import (
 const (
 	// maxUnproven is the maximum number of concurrent fetches from a registry that has not sent a complete answer yet.
 	maxUnproven = 2
-	// maxProven is the maximum number of registries that we remember as working. It is limited because callers choose
-	// the registries.
+	// maxProven is the maximum number of registries that we remember as working. A limit is necessary because callers
+	// choose the registries.
 	maxProven = 256
-	// smallAnswers is the maximum total size of a session's answers, in bytes, that does not count against
-	// maxLarge. Most manifests and configurations have a few KiB.
+	// smallAnswers is the total size of a session's answers, in bytes, above which the session counts against maxLarge.
+	// Most manifests and configurations have only a few KiB.
 	smallAnswers = 64 << 10
 	// maxLarge and maxLargePerRegistry limit the concurrent sessions with large answers, in total and for each
 	// registry. They bound memory, because an answer may have 4 MiB, and reading it needs up to 8 MiB.
@@ -26,14 +26,14 @@ const (
 	maxLargePerRegistry = 2
 )
 
-// limiter limits concurrent fetches, in total and from each registry, and fetches with large answers. Registries
-// that have not answered yet share a separate limit, half as high, so that they do not delay other fetches.
+// limiter limits concurrent fetches, in total and from each registry, and concurrent fetches with large answers.
+// Registries that have not answered yet share a separate, half as high limit, so that they do not delay other fetches.
 type limiter struct {
 	perRegistry             int64
 	proven, unproven, large *semaphore.Weighted
 
 	mu         sync.Mutex
-	registries map[string]*registryBounds // registries with slots or waiting callers
+	registries map[string]*registryBounds // registries with running or waiting fetches
 	answered   *simplelru.LRU[string, struct{}]
 }
 
@@ -48,7 +48,7 @@ func newLimiter(concurrent int64) *limiter {
 		unproven: semaphore.NewWeighted(max(1, concurrent/2)), large: semaphore.NewWeighted(maxLarge),
 		registries: make(map[string]*registryBounds),
 	}
-	l.answered, _ = simplelru.NewLRU[string, struct{}](maxProven, nil) // fails only for a size below 1
+	l.answered, _ = simplelru.NewLRU[string, struct{}](maxProven, nil) // the only error is for a size below 1
 	return l
 }
 
@@ -93,8 +93,8 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	return s, nil
 }
 
-// forgetUnused removes the limits of a registry without slots or waiting callers. They would otherwise accumulate,
-// because callers choose registries.
+// forgetUnused releases the slot's reference to the semaphores of its registry. After the last reference, it removes
+// the semaphores, which would otherwise accumulate because callers choose the registries.
 func (l *limiter) forgetUnused(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *slot) recordAnswer() {
 	s.limiter.answered.Add(s.name, struct{}{})
 }
 
-// acquireLarge waits until the session may read large answers. Only a few sessions may do so, to bound the memory.
+// acquireLarge waits until the session may read large answers. Only a few sessions may do this, to limit memory.
 func (s *slot) acquireLarge(ctx context.Context) error {
 	if s.large {
 		return nil
@@ -131,8 +131,8 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 	return nil
 }
 
-// release returns the slot to its limiter. If silent is true, because the registry did not answer, the lower limit
-// for unproven registries applies to this registry until its next complete answer.
+// release returns the slot to its limiter. If silent is true, the registry did not answer. The lower limit for unproven
+// registries then applies to the registry until its next complete answer.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

@@ -69,8 +69,8 @@ func parseChallenge(header http.Header) (chosen challenge) {
 }
 
 // login determines the registry's protocol and required authentication, and fetches a token if necessary. For a
-// registry that the settings list as insecure, it tries TLS and then plain HTTP. An untrusted certificate is an
-// error, and no reason to try plain HTTP.
+// registry that the settings list as insecure, it tries TLS and then plain HTTP. After an untrusted certificate, it
+// returns an error instead of trying plain HTTP.
 func (s *Session) login(ctx context.Context) error {
 	required, err := s.pingRegistry(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.isInsecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
@@ -104,8 +104,8 @@ func (s *Session) pingRegistry(ctx context.Context, scheme string) (challenge, e
 	return parseChallenge(resp.Header), nil
 }
 
-// answerChallenge sets the Authorization header that host requires for later requests. Only the registry itself
-// receives credentials. Other hosts, to which the registry redirects, do not.
+// answerChallenge sets the Authorization header for later requests to host, as the challenge requires. Only the
+// registry itself receives credentials. Other hosts, to which the registry redirects, receive none.
 func (s *Session) answerChallenge(ctx context.Context, host string, required challenge) error {
 	auth := s.cred.Auth
 	if host != s.guard.host {
@@ -172,8 +172,8 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 	return token, err
 }
 
-// tokenScopes returns the scopes to request from a token server. The scope that the registry requires is first,
-// because some token servers read only this scope. The scope in a ping's answer is ignored as a placeholder.
+// tokenScopes returns the scopes to request from a token server. The scope that the registry requires is first, because
+// some token servers read only the first scope. The scope in the answer to a ping is ignored as a placeholder.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {
@@ -224,8 +224,8 @@ func (s *Session) requestToken(
 	return answer.Token, nil
 }
 
-// authorizer is an HTTP transport that adds the Authorization header for the host of a request. After a redirect to
-// another host, it therefore does not send the header of the first host.
+// authorizer is an HTTP transport that adds the Authorization header for the host of a request. After a redirect, it
+// therefore does not send a host's header to another host.
 type authorizer struct {
 	next    http.RoundTripper
 	headers map[string]string
@@ -234,7 +234,7 @@ type authorizer struct {
 // RoundTrip implements http.RoundTripper.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
-	req.Header.Del("Authorization") // left from an earlier hop, or from the user part of a URL
+	req.Header.Del("Authorization") // may stem from an earlier redirect, or from the user in a URL
 	if header := a.headers[req.URL.Host]; header != "" {
 		req.Header.Set("Authorization", header)
 	}

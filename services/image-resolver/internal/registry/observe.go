@@ -28,10 +28,10 @@ const (
 	opRedirect = "redirect"
 )
 
-// purpose is the operation for which a request is sent. It determines limits, error messages and metrics.
+// purpose is the operation of a request. It determines limits, error messages and metrics.
 type purpose struct {
 	op    string
-	layer bool // true if the size of the answer is not bounded
+	layer bool // true for a layer, whose size the guard does not limit
 	// tentative is true if the client will try plain HTTP after a failure of this request with TLS.
 	tentative bool
 }
@@ -65,7 +65,7 @@ type metrics struct {
 	requests metric.Int64Counter
 
 	mu         sync.Mutex
-	registries map[string]bool // registries with a label
+	registries map[string]bool // registries that are values of the metric label
 }
 
 func newMetrics(tel *telemetry.Telemetry) *metrics {
@@ -77,8 +77,8 @@ func newMetrics(tel *telemetry.Telemetry) *metrics {
 	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}
 }
 
-// sendObserved sends a request within a trace span and counts it in a metric. Neither contains the URL, because its
-// query may contain a secret. A failed TLS request is not counted if the client then tries plain HTTP.
+// sendObserved sends a request within a trace span and counts it in a metric. Neither contains the request's URL,
+// because the URL may contain a secret. A failed TLS request is not counted if the client then tries plain HTTP.
 func (m *metrics) sendObserved(
 	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
@@ -107,8 +107,8 @@ func (m *metrics) sendObserved(
 	return resp, err
 }
 
-// registryLabel returns the value of the metric label registry. Only the first maxRegistries registries that answer
-// are named. The value for all other registries is otherRegistries.
+// registryLabel returns the value of the metric label registry. Only the first maxRegistries registries that answer are
+// named. All other registries share the value otherRegistries.
 func (m *metrics) registryLabel(registry string, answered bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -43,7 +43,7 @@ type Config struct {
 	// PublicOnly forbids registries at private addresses, except mirrors and the registries in Insecure and Local.
 	PublicOnly bool
 	// Mirrors lists the mirrors that are tried before a registry. A key is a host, host:port, or the beginning of a
-	// repository's name, such as gcr.io/kpt-fn. To get the name at the mirror, the key is replaced by the mirror.
+	// repository's name, such as gcr.io/kpt-fn. In the name at the mirror, the mirror replaces the key.
 	Mirrors map[string][]string
 	// Concurrent is the maximum total number of concurrent fetches. A single registry may use an eighth of it.
 	Concurrent int64
@@ -57,7 +57,7 @@ type Client struct {
 	cfg     Config
 	limiter *limiter
 	metrics *metrics
-	// plaintext, local and mirrors are the settings Insecure, Local and Mirrors by canonical names of registries.
+	// The fields plaintext, local and mirrors contain the settings Insecure, Local and Mirrors by canonical registry name.
 	// The map local also contains the insecure registries and the mirrors.
 	plaintext map[string]bool
 	local     map[string]bool
@@ -91,8 +91,8 @@ func New(cfg Config) *Client {
 }
 
 // With calls the function use with a session for a repository, such as "docker.io/library/busybox". It tries the
-// mirrors first and the registry last, until a call succeeds. Errors of the function keep their class. Other errors
-// are of class fault.Precondition if the registry rejected a request, and fault.Unavailable if it did not answer.
+// mirrors first and the registry last, until a call succeeds. Errors of the function keep their class. Other errors are
+// of class fault.Precondition if the registry rejected a request, and of class fault.Unavailable if it did not answer.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
 	sources := c.sourcesOf(repository)
@@ -196,7 +196,7 @@ func (c *Client) useSource(
 	case renewErr != nil:
 		return renewErr
 	case status == http.StatusForbidden && fresh.Auth == cred.Auth:
-		return err // an authenticated caller is not authorized
+		return err // the credential is valid, but not for this repository
 	}
 	return c.useSession(ctx, slot, source, fresh, use)
 }

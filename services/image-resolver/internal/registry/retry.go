@@ -21,8 +21,8 @@ const (
 	attempts = 4
 	// firstWait is the wait after the first failed attempt. The wait doubles after each further attempt.
 	firstWait = 200 * time.Millisecond
-	// maxLost bounds the total time of a session's failed attempts and of the waits after them. It is short,
-	// because a session does not know the deadlines of its callers, which then receive the error.
+	// maxLost is the maximum total time of a session's failed attempts and of the waits after them. It is short, because a
+	// session does not know the deadlines of its callers, and must report its error before them.
 	maxLost = 2500 * time.Millisecond
 	// maxRetryAfter is the maximum wait that we accept from a Retry-After header. Longer waits are shortened.
 	maxRetryAfter = 24 * time.Hour
@@ -66,7 +66,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		r.lost = lost
 		r.failed(req, resp, err)
 		if resp != nil {
-			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // the connection can then be reused
+			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // lets the client reuse the connection
 			_ = resp.Body.Close()
 		}
 		if !retry.Sleep(ctx, wait) {

@@ -49,8 +49,8 @@ func (c *Client) openSession(
 	return s, s.login(ctx)
 }
 
-// reportAttempt records the error of a failed attempt before a retry. Callers whose deadline passes during the
-// retry return this error instead of a timeout.
+// reportAttempt records the error of a failed attempt before a retry. Callers whose deadline passes during the retry
+// get this error instead of a timeout.
 func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)
@@ -58,10 +58,10 @@ func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err erro
 	cache.Progress(req.Context(), s.explainError(req.Context(), purposeOf(req).describe(req.Method), err))
 }
 
-// WantedCredentials reports whether the registry required credentials and received some from this session.
+// WantedCredentials reports whether the registry required credentials and this session sent credentials.
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged }
 
-// Head returns the digest of the manifest with the given tag or digest. It is empty if the registry does not send it.
+// Head returns the digest of the manifest with the given tag or digest, or an empty string if the registry sends none.
 func (s *Session) Head(ctx context.Context, reference string) (string, error) {
 	resp, err := s.sendRequest(ctx, purpose{op: opManifest}, http.MethodHead, s.resourceURL("manifests", reference))
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	// commit, and a hostile registry may send any number of tags.
 	maxTags = 50_000
 	// maxTagBytes is the maximum total length of the tags in a list. It suffices for maxTags tags of image signatures,
-	// the longest tags in use.
+	// which are the longest tags in use.
 	maxTagBytes = 4 << 20
 	// maxPages limits the pages of a list of tags, because a registry may send empty pages without end.
 	maxPages = 1000
@@ -139,7 +139,7 @@ func (l *tagList) readPage(page io.Reader) error {
 	return json.Unmarshal(content, &struct{ Tags *tagList }{l})
 }
 
-// UnmarshalJSON adds the tags of a JSON array one by one, to stop at the limits. JSON null is an empty array.
+// UnmarshalJSON adds the tags of a JSON array one by one, so that it can stop at the limits. JSON null has no tags.
 func (l *tagList) UnmarshalJSON(array []byte) error {
 	in := json.NewDecoder(bytes.NewReader(array))
 	switch start, err := in.Token(); {
