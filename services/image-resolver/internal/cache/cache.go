@@ -24,8 +24,8 @@ import (
 const (
 	// retryWhenFull is the suggested delay before a retry if MaxFetches fetches were running.
 	retryWhenFull = time.Second
-	// keepInterval is the interval between two searches for entries that need a refresh. The refreshes are spread over
-	// the interval, so that they do not reach the source all at once.
+	// keepInterval is the interval between two searches for entries that need a refresh. The refreshes are spread over the
+	// interval, so that the source does not receive them all at once.
 	keepInterval = time.Minute
 )
 
@@ -48,7 +48,7 @@ type Config[K comparable, V any] struct {
 	// StaleWait is the maximum time that a caller waits for a fetch if the cache contains a stale value. After this
 	// time, the caller gets the stale value.
 	StaleWait time.Duration
-	// KeepFor is the time for which an entry is refreshed in the background after its last use. Callers then need not
+	// KeepFor is the time for which an entry is refreshed in the background after its last use, so that callers need not
 	// wait for the source. If KeepFor is zero, an entry is refreshed only when it is used.
 	KeepFor time.Duration
 	// MaxKept is the maximum number of entries that are refreshed in the background. The most recently used entries
@@ -63,22 +63,22 @@ type Answer[V any] struct {
 	Value V
 	// Age is the time since the source returned the value.
 	Age time.Duration
-	// Source is the origin of the value, such as a stored entry.
+	// Source is the origin of the value, for example an entry of the cache.
 	Source Source
 }
 
-// Source is the origin of an answer of the cache, for example a stored entry. Metrics use it as a label.
+// Source is the origin of an answer of the cache, for example an entry or a new fetch. Metrics use it as a label.
 type Source string
 
 // Possible origins of an answer of the cache.
 const (
-	Hit     Source = "hit"     // found in an entry
-	Refresh Source = "renewal" // found in an entry that a background fetch now refreshes
-	Failure Source = "failure" // found as a cached failure
+	Hit     Source = "hit"     // found in the cache
+	Refresh Source = "renewal" // found in the cache, and now being refreshed
+	Failure Source = "failure" // found in the cache, as the error of a failed fetch
 	Miss    Source = "miss"    // fetched from the source
 )
 
-// Cache stores values of type V, which its callers share and must not change. Create it with [New].
+// Cache stores values of type V. Callers share the values and must not change them. Create a Cache with [New].
 type Cache[K comparable, V any] struct {
 	cfg      Config[K, V]
 	stopping context.Context //nolint:containedctx // cancels all fetches, because a fetch may have several callers
@@ -88,8 +88,8 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
-	// generation is the number of calls of ForgetFailures. Failures of fetches that began in an earlier generation are
-	// ignored, and their values are outdated.
+	// generation is the number of calls of ForgetFailures. If a fetch began in an earlier generation, its failure is
+	// ignored, and its value is outdated.
 	generation int
 }
 
@@ -116,7 +116,7 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	c.entries = lru.New(cfg.MaxBytes, func(key K, e *entry[V]) int64 {
 		n := cfg.Size(key, e.value)
 		if e.failure != nil {
-			n += failureBytes + 2*int64(len(e.failure.Error())) // its text and the texts that it wraps
+			n += failureBytes + 2*int64(len(e.failure.Error())) // texts of the error and of the errors that it wraps
 		}
 		return n
 	})
@@ -195,9 +195,9 @@ func (c *Cache[K, V]) Bytes() int64 {
 	return c.entries.Bytes()
 }
 
-// ForgetFailures removes all cached failures, and prevents running fetches from caching their failures. Callers use
-// it after they have removed a possible cause of the failures. Cached values remain, but are refreshed when they are
-// used, because their fetches may have a different result now.
+// ForgetFailures removes all cached failures, and prevents running fetches from caching their failures. Callers use it
+// after they have removed a possible cause of the failures. Cached values remain, but are refreshed at their next use,
+// because the source may now return other values.
 func (c *Cache[K, V]) ForgetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 	}
 	f := &fetch[V]{since: time.Now(), generation: c.generation, done: make(chan struct{})}
 	c.fetches[key] = f
-	// The fetch belongs to the caller's trace, but ignores the caller's deadline because other callers wait for it
+	// The fetch belongs to the caller's trace. It ignores the caller's deadline, because other callers may wait for it,
 	// too.
 	ctx = context.WithValue(context.WithoutCancel(ctx), progressKey{}, &f.progress)
 	c.running.Go(func() { c.runFetch(ctx, key, f) })
@@ -303,8 +303,8 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	return err
 }
 
-// awaitFetch waits for a fetch until shortly before the deadline of ctx. It returns the stale entry instead, if
-// any, when the fetch is slower than StaleWait or the deadline, or when the source is unavailable.
+// awaitFetch waits for a fetch until shortly before the deadline of ctx. If stale is not nil, awaitFetch returns it
+// when the fetch is slower than StaleWait or the deadline, or when the source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
@@ -334,8 +334,8 @@ func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[
 	return none, f.err
 }
 
-// Run refreshes recently used entries in the background until ctx is done. Then it cancels all fetches and waits
-// for them to end. Later fetches fail.
+// Run refreshes recently used entries in the background until ctx is done. It then cancels all fetches and waits until
+// they have stopped. Later fetches fail.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
 	c.keepRefreshed(ctx)
 	c.mu.Lock()
@@ -362,8 +362,8 @@ func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	}
 }
 
-// dueKeys returns the keys of the entries to refresh in the background. They are among the MaxKept most recently
-// used entries, and outdated or older than half of their TTL.
+// dueKeys returns the keys of the entries to refresh in the background: entries that are among the MaxKept most
+// recently used, and either outdated or older than half of their TTL.
 func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -391,8 +391,8 @@ func Progress(ctx context.Context, err error) {
 	}
 }
 
-// timeoutError returns the error for a caller that waited for the fetch until its context was done with the error
-// err. After a deadline, it returns the last error from [Progress] instead.
+// timeoutError returns the error for a caller whose context was done, with the error err, before the fetch was
+// complete. After a deadline, it returns the last error from [Progress] instead of err.
 func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

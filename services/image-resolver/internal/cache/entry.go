@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// outageMemory is the time for which a source is assumed to be still unavailable after a retry is permitted.
-	// Callers then get stale entries at once instead of waiting for a source that hangs.
+	// outageMemory is the time for which an outage of the source is assumed to continue after the time of the next
+	// permitted retry. Callers then get stale entries at once instead of waiting for a source that hangs.
 	outageMemory = time.Minute
-	// maxRetryAfter limits the time for which a source can forbid retries, for entries that never expire. For other
-	// entries, the limit is the TTL.
+	// maxRetryAfter is the maximum time for which a source can forbid retries, for entries that never expire. For other
+	// entries, the maximum is the TTL.
 	maxRetryAfter = 5 * time.Minute
 	// failureBytes is the assumed memory of a cached failure without the text of its error, in bytes.
 	failureBytes = 512
@@ -25,8 +25,8 @@ type Lifetime struct {
 	// TTL is the maximum age of an entry that callers get without waiting for the source. An entry older than half
 	// of the TTL is refreshed in the background when it is used. Zero means that the entry never expires.
 	TTL time.Duration
-	// Stale is the maximum age of an expired entry that callers receive during an outage of the source, or when the
-	// source is slower than Config.StaleWait.
+	// Stale is the maximum age of an expired entry that callers may still get. They get it while the source is
+	// unavailable, or if the source is slower than Config.StaleWait.
 	Stale time.Duration
 	// Failure is the lifetime of a cached failure. Until it expires, callers get the same error without a new fetch.
 	Failure time.Duration
@@ -63,8 +63,8 @@ const (
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// We assume that an outage continues for a while after retryAt. Otherwise, callers would wait again and again
-	// for a source that hangs. A rejection of the key is no outage, and ends the use of a stale value.
+	// We assume that an outage continues for a while after retryAt. Otherwise, callers would repeatedly wait for a source
+	// that hangs. If the source rejected the key, this is no outage, and the stale value is no longer used.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && !e.outdated && (life.TTL == 0 || age < life.TTL/2):
@@ -98,8 +98,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// recordFailure caches the error of a failed fetch for life.Failure. If the source requests a longer wait before a
-// retry, recordFailure caches the error for this time, at most for the TTL.
+// recordFailure caches the error of a failed fetch for life.Failure. If the source requests a longer wait before the
+// next request, recordFailure caches the error for the requested time, at most for the TTL.
 func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {

@@ -23,13 +23,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
-// helperLifetime is the lifetime of credential helpers' cached answers. It is short, as cloud tokens expire early.
+// helperLifetime is the lifetime of credential helpers' cached answers. It is short because cloud tokens expire early.
 var helperLifetime = cache.Lifetime{TTL: time.Minute, Failure: 5 * time.Second}
 
 // Config configures a Store.
 type Config struct {
-	// Files are paths of docker configuration files. For each registry, the first file with a credential is used.
-	// Files may be created and changed later.
+	// Files are paths of docker configuration files. For each registry, the first file with a credential is used. Callers
+	// may create and change the files later.
 	Files []string
 	Log   *slog.Logger
 	// Changed is called after each change of a file's content, so that the caller can retry requests that had failed.
@@ -40,7 +40,7 @@ type Config struct {
 type Credential struct {
 	// Auth contains a user name with a password, or a token.
 	Auth authn.AuthConfig
-	// Origin is the file that contains the credential or names its credential helper, for error messages.
+	// Origin is the file that contains the credential or the name of its credential helper, for error messages.
 	Origin string
 	// Kept is true if the credential comes from memory and may be outdated. If a registry rejects it, call Renew.
 	Kept bool
@@ -174,7 +174,7 @@ func (s *Store) reloadFile(ctx context.Context, f *file) {
 			"path", f.path, "error", err)
 	case changed:
 		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)
-		s.helpers.ForgetFailures() // forget helpers' failures before Changed forgets the failures that they caused
+		s.helpers.ForgetFailures() // first, so that retries after Changed call the helpers again
 		s.cfg.Changed()
 	}
 }

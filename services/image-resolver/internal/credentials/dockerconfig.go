@@ -19,7 +19,7 @@ const hubServer = "https://index.docker.io/v1/"
 
 // dockerConfig contains the credentials and the names of credential helpers in a docker configuration file.
 type dockerConfig struct {
-	// auths contains the credentials that the file itself contains, by host or host/path.
+	// auths contains the credentials in the file itself, by host or host/path.
 	auths map[string]types.AuthConfig
 	// helpers contains the names of credential helpers, by host or host/path.
 	helpers map[string]string
@@ -40,7 +40,7 @@ func parseConfig(content []byte) (*dockerConfig, error) {
 	}
 	for key, auth := range file.AuthConfigs {
 		auth.ServerAddress = ""
-		if auth != (types.AuthConfig{}) { // docker leaves empty entries next to a store
+		if auth != (types.AuthConfig{}) { // docker writes empty entries if it uses a credential store
 			c.auths[scopeOf(key)] = auth
 		}
 	}
@@ -86,8 +86,8 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns the credential helper for a repository, and the server name to pass to it. The result
-// inline contains credentials from the file itself, for use if the helper has none. Any result may be empty.
+// findCredentials returns the credential helper for a repository, and the server name to pass to it. The result inline
+// contains credentials from the file itself, to use if the helper has none. All results may be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)
 	for _, key := range candidates {

@@ -29,7 +29,7 @@ import (
 const (
 	// helperTimeout bounds the duration of a run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace is the time to wait for the output of a killed helper, because child processes may keep it open.
+	// helperGrace is the time to wait for the rest of a killed helper's output, because child processes may keep it open.
 	helperGrace = time.Second
 	// tokenUser is the user name in a helper's answer if the secret is an identity token instead of a password.
 	tokenUser = "<token>"
@@ -40,12 +40,12 @@ const (
 	maxQuoted = 300
 )
 
-// errTooMuch is the error for a helper that writes more than maxOutput, possibly without end.
+// errTooMuch is the error for a helper that writes more than maxOutput bytes.
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
-// runHelper queries the credential helper docker-credential-NAME for the credentials of server. The result is empty
-// if the helper has none. Errors are of class fault.Precondition, or fault.Unavailable if the helper does not answer
-// within limit. They never quote the helper's standard output, and hide secrets in its standard error.
+// runHelper queries the credential helper docker-credential-NAME for the credentials of server. The result is empty if
+// the helper has none. Errors are of class fault.Precondition, or of class fault.Unavailable if the helper does not
+// answer within limit. They never quote the helper's standard output, and hide secrets in its standard error.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -73,8 +73,8 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	return types.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
 }
 
-// runProgram runs a credential helper in this program's process group, because function-runner kills all other
-// process groups as leftovers of functions.
+// runProgram runs a credential helper in the process group of this program, because the function-runner kills all
+// processes in other groups as leftovers of functions.
 func runProgram(ctx context.Context, program, server string) (stdout, stderr string, err error) {
 	answer, log := boundedBuffer{limit: maxOutput, err: errTooMuch}, boundedBuffer{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, program, "get")
@@ -124,7 +124,7 @@ func killTree(root *os.Process) error {
 // them from /proc, and returns none if /proc does not list them.
 func listDescendants(pid int) []int {
 	var below []int
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // Glob fails only for malformed patterns
 	for _, list := range lists {
 		children, err := os.ReadFile(list)
 		if err != nil {
@@ -145,7 +145,7 @@ func badAnswer(program, server, what string) error {
 		program, server, what)
 }
 
-// adviceOnHelper returns advice for users if a helper's program is missing or not executable, or else an empty text.
+// adviceOnHelper returns advice for users if a helper's program is missing or not executable. Otherwise it is empty.
 func adviceOnHelper(err error) string {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return ": add it to the image of this service, or take it out of the docker configuration"
@@ -158,8 +158,8 @@ var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
-// quoteStderr formats a helper's standard error as the end of an error message, such as ": no access". It hides
-// words that also occur in the helper's answer, because they may be secret. An empty text stays empty.
+// quoteStderr formats a helper's standard error as the end of an error message, such as ": no access". It hides words
+// that also occur in the helper's answer, because they may be secret. If stderr is empty, the result is empty.
 func quoteStderr(stderr, answer string) string {
 	for _, word := range answerWord.FindAllString(answer, 100) {
 		if !answerFields[word] {

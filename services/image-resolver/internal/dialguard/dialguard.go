@@ -53,7 +53,7 @@ func Lift(ctx context.Context) context.Context {
 // Scope is the set of addresses that a request may connect to. Requests of different scopes must not share connections.
 type Scope int
 
-// The scopes. Scopes is their number.
+// Possible scopes. Scopes is the number of scopes.
 const (
 	AllAddresses Scope = iota
 	NoLocalAddresses
@@ -92,8 +92,8 @@ func Check(ctx context.Context, address string) error {
 	return nil
 }
 
-// local lists the networks that restricted requests must not reach, such as loopback. It includes cloud metadata
-// services outside of the link-local networks.
+// local lists the networks that restricted requests must not reach, such as loopback. It includes addresses of cloud
+// metadata services outside of the link-local networks.
 var local = parsePrefixes(
 	"0.0.0.0/8",          // "this" network
 	"127.0.0.0/8",        // loopback
@@ -109,9 +109,9 @@ var local = parsePrefixes(
 	"fd00:42::42/128",  // metadata of Scaleway
 )
 
-// embedding contains the prefixes of IPv6 addresses that contain an IPv4 address, and its offset in bytes. Gateways,
-// tunnels or kernels send packets to this IPv4 address, which may be local. The prefix ::ffff:0:0/96 is missing
-// because netip.Addr.Unmap already converts these addresses.
+// embedding contains the prefixes of IPv6 addresses that contain an IPv4 address, and the offset of the IPv4 address in
+// bytes. Gateways, tunnels or kernels send packets to this IPv4 address, which may be local. The prefix ::ffff:0:0/96
+// is missing because netip.Addr.Unmap already converts these addresses.
 var embedding = []struct {
 	prefix netip.Prefix
 	offset int
@@ -142,8 +142,8 @@ var private = parsePrefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "10
 // isPrivate reports whether addr belongs to a private network.
 func isPrivate(addr netip.Addr) bool { return isWithin(addr, private) }
 
-// IsPrivate reports whether host is an IP address of a private network. It returns false for DNS names. The
-// addresses of DNS names are checked when the connection is made, see [Check].
+// IsPrivate reports whether host is an IP address of a private network. It returns false for DNS names, because [Check]
+// checks their addresses when the connection is made.
 func IsPrivate(host string) bool {
 	addr, ok := parseAddress(host)
 	return ok && isPrivate(addr)
@@ -151,7 +151,7 @@ func IsPrivate(host string) bool {
 
 // isWithin reports whether an address has a prefix in list. An IPv4 address inside an IPv6 address counts, too.
 func isWithin(addr netip.Addr, list []netip.Prefix) bool {
-	addr = addr.WithZone("").Unmap() // prefixes contain no address with a zone
+	addr = addr.WithZone("").Unmap() // no prefix contains addresses with a zone
 	if slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return true
 	}
@@ -163,8 +163,8 @@ func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	return false
 }
 
-// IsLocal reports whether host, without port, is a local address or a name of this machine, such as localhost.
-// Names of other machines must be resolved first, see [Check].
+// IsLocal reports whether host, without port, is a local address or a name of this machine, such as localhost. Other
+// names must be resolved first, see [Check].
 func IsLocal(host string) bool {
 	addr, ok := parseAddress(host)
 	return IsLoopback(host) || (ok && isLocal(addr))
@@ -186,8 +186,8 @@ func parseAddress(host string) (netip.Addr, bool) {
 	return parseNumbers(name)
 }
 
-// normalizeHost returns a host in lower case and in ASCII, as package http sends it to DNS and proxies. It replaces
-// other Unicode forms, such as full-width letters.
+// normalizeHost returns a host in lower case and in ASCII, in the form that package http sends to DNS and proxies. It
+// replaces other Unicode forms, such as full-width letters.
 func normalizeHost(host string) string {
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 		host = ascii

@@ -20,8 +20,8 @@ import (
 // downloads is the maximum number of attempts to download a layer.
 const downloads = 3
 
-// downloadLayer downloads a layer and returns an open file with its verified content, positioned at the beginning.
-// The file was removed from its directory, so that closing it frees its disk space.
+// downloadLayer downloads a layer and returns an open file with its verified content, positioned at the beginning. The
+// file has no path any longer, so closing it frees its disk space.
 func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, error) {
 	if _, err := keyOf(layer.Digest); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func storeLayer(content io.Reader, layer oci.Layer, file *os.File) error {
 	return nil
 }
 
-// pacedReader is a reader that reports the progress of a download. Reading fails if the registry sends too slowly.
+// pacedReader is a reader that reports the progress of a download. Reads fail if the registry sends too slowly.
 type pacedReader struct {
 	io.Reader
 	keepsPace func(transfer func() (earned int)) bool

@@ -12,7 +12,7 @@ import (
 
 var errClosed = errors.New("the image store is closed")
 
-// flights contains the running pulls by image. Callers of the same image share a pull. The zero value is usable.
+// flights contains the running pulls, by image. Callers of the same image share a pull. The zero value is ready to use.
 type flights struct {
 	mu     sync.Mutex
 	byKey  map[string]*flight
@@ -31,7 +31,7 @@ type pullFunc func(ctx context.Context, p *flight) error
 type flight struct {
 	waiters  int
 	cancel   context.CancelFunc
-	unwanted *time.Timer   // timer that cancels a pull without waiters, nil until the timer is first needed
+	unwanted *time.Timer   // timer that cancels a pull without waiters, nil before its first start
 	begun    atomic.Bool   // true after the download has begun
 	done     chan struct{} // closed when err is set
 	err      error
@@ -41,7 +41,7 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join waits for the pull of an image, and starts it if none is running. It calls phase with progress texts.
+// join waits for the pull of an image, and starts the pull if necessary. It calls phase with progress texts.
 func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {

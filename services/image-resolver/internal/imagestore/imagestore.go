@@ -35,7 +35,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// The directories of a store.
+// Directories in the directory of a store.
 const (
 	imagesDir = "images"
 	locksDir  = "locks"
@@ -43,10 +43,10 @@ const (
 	namesDir  = "names"
 )
 
-// pruneLock is the lock file for removals of images and names, for checks that lock unused images, and for new names.
+// pruneLock is the lock file for removing images and names, adding names, and checking which images are in use.
 const pruneLock = "prune.lock"
 
-// Source is the origin of the images that a store pulls, such as their registries.
+// Source is the origin of the images that a store pulls, for example an image registry.
 type Source interface {
 	// Image returns the manifest of an image, and the part of its configuration that is needed to unpack it.
 	// Implementations must verify the digests of the manifest and the configuration.
@@ -82,8 +82,8 @@ type Store struct {
 	whenFull atomic.Pointer[func()]
 }
 
-// WhenFull registers a function that the store calls before it rejects a new image for lack of space. The function
-// must release images that the caller only keeps open for later use.
+// WhenFull registers a function that the store calls before it rejects a new image for lack of space. The function must
+// release images that the caller keeps open only for later use.
 func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
 // Open opens a store. It also removes temporary files that killed processes have left in the store.
@@ -184,8 +184,8 @@ func keyOf(digest string) (string, error) {
 	return key, nil
 }
 
-// lockImage returns the path of an image's root file system. The image is not removed from the store until release
-// is called. The path is empty if the store does not contain the image.
+// lockImage returns the path of an image's root file system. The image stays in the store until release is called. The
+// path is empty if the store does not contain the image.
 func (s *Store) lockImage(ctx context.Context, key string) (root string, release func(), err error) {
 	if !s.hasImage(key) {
 		return "", nil, nil
@@ -195,7 +195,7 @@ func (s *Store) lockImage(ctx context.Context, key string) (root string, release
 		return "", nil, err
 	}
 	root, err = filepath.Abs(filepath.Join(s.cfg.Dir, imagesDir, key, rootfs))
-	if err != nil || !s.hasImage(key) { // another process has removed it
+	if err != nil || !s.hasImage(key) { // another process has removed the image
 		_ = lock.Close()
 		return "", nil, err
 	}

@@ -23,7 +23,7 @@ func (s *Store) List() ([]Record, error) {
 	var images []Record
 	for _, entry := range entries {
 		image, err := s.readRecord(entry.Name())
-		if err == nil { // another process may have removed it
+		if err == nil { // another process may have removed the image
 			images = append(images, image)
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Store) readRecord(key string) (image Record, err error) {
 }
 
 // makeFit removes unused images after a pull, until the total size of all images is at most MaxBytes. If all other
-// images are in use, it removes the new image and returns an error. The caller must hold the new image's lock.
+// images are in use, it removes the new image and returns an error. The caller must hold the lock of the new image.
 func (s *Store) makeFit(ctx context.Context, repository, digest, key string) error {
 	fits := func() (bool, error) {
 		left, err := s.Prune(ctx, s.cfg.MaxBytes)
@@ -62,8 +62,8 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit returns an error if a new image of at least the given size cannot fit next to the images in use. It is
-// called before a download, so that nothing is downloaded in vain.
+// mayFit returns an error if a new image of at least the given size cannot fit next to the images in use. It is called
+// before a download, to avoid useless downloads.
 func (s *Store) mayFit(ctx context.Context, repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		lock, err := s.lock(ctx, pruneLock, exclusive)
@@ -84,8 +84,8 @@ func (s *Store) mayFit(ctx context.Context, repository, digest string, bytes int
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing calls the function fits. If it returns false, the function from [Store.WhenFull] closes images
-// that are only kept for later use, and fits is called again.
+// tryAfterFreeing calls the function fits. If the result is false, it calls the function from [Store.WhenFull], which
+// releases images that are only kept for later use, and then calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -96,8 +96,8 @@ func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	return fits()
 }
 
-// inUse reports whether any process uses or pulls an image now. The caller must hold pruneLock, because Prune does
-// not remove an image while inUse locks it.
+// inUse reports whether any process uses or pulls an image now. It locks the image for a moment. The caller must hold
+// pruneLock, because Prune would skip the locked image.
 func (s *Store) inUse(key string) bool {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err == nil {
@@ -106,7 +106,7 @@ func (s *Store) inUse(key string) bool {
 	return err != nil
 }
 
-// allInUse returns the error for a new image that does not fit the store because all other images are in use.
+// allInUse returns the error for a new image that does not fit into the store because all other images are in use.
 func (s *Store) allInUse(repository, digest string) error {
 	return fault.New(fault.Exhausted, "image %s@%s: the image store %s may take %d MiB, "+
 		"and all other images in it are in use: try again later",
@@ -120,8 +120,8 @@ func bytesOf(images []Record) (total int64) {
 	return total
 }
 
-// describeSize formats the number n of downloaded bytes for an error message. If n exceeds the expected size, the
-// text is "more than" this size, because the download stopped at the first excess byte.
+// describeSize formats the number n of downloaded bytes for an error message. If n exceeds the expected size, the text
+// is "more than" the expected size, because the download stopped at the first excess byte.
 func describeSize(n, expected int64) string {
 	if n > expected {
 		return "more than " + strconv.FormatInt(expected, 10)

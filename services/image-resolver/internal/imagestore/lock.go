@@ -57,7 +57,7 @@ func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	}
 }
 
-// isSameFile reports whether name is still the path of the open file. Other processes may replace lock files.
+// isSameFile reports whether name is still the path of the open file. Other processes may remove and create lock files.
 func (s *Store) isSameFile(file *os.File, name string) bool {
 	locked, err := file.Stat()
 	if err != nil {

@@ -39,8 +39,8 @@ type Name struct {
 const (
 	// maxNames is the maximum number of names in a store. If there are more, the oldest names are removed.
 	maxNames = 500
-	// maxNameBytes is the maximum size of a stored name with the image's command and environment, in bytes. A limit
-	// is necessary, because the author of the image chooses both.
+	// maxNameBytes is the maximum size of a stored name with the image's command and environment, in bytes. A limit is
+	// necessary, because the author of the image chooses the command and environment.
 	maxNameBytes = 128 << 10
 )
 
@@ -109,7 +109,7 @@ func (s *Store) Has(digest string) bool {
 	return err == nil && s.hasImage(key)
 }
 
-// Names returns the stored names whose images are in the store, the most recent first.
+// Names returns the stored names whose images are in the store. The most recent name is first.
 func (s *Store) Names() ([]Name, error) {
 	names, _, err := s.readNames()
 	return names, err

@@ -45,8 +45,8 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
-// pullSlots limits the number of concurrent pulls, because the store counts the disk space of an image only after
-// its pull. The limit for each registry is lower, so that a single slow registry cannot block all pulls.
+// pullSlots limits the number of concurrent pulls, because the disk space of an image counts against the store's limit
+// only after the pull. The limit for each registry is lower, so that a single slow registry cannot block all pulls.
 type pullSlots struct {
 	all *semaphore.Weighted
 
@@ -121,7 +121,7 @@ func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, 
 // unless removeLocked has removed the file and the path now belongs to the lock of another process.
 func (s *Store) unlockPulled(key string, lock *os.File) {
 	if name := path.Join(locksDir, key); !s.hasImage(key) && s.isSameFile(lock, name) {
-		_ = s.root.Remove(name) // otherwise the next sweep removes it
+		_ = s.root.Remove(name) // if this fails, the next sweep removes the file
 	}
 	_ = lock.Close()
 }
@@ -168,7 +168,7 @@ type pull struct {
 	report             func(string)
 	manifest           *oci.Manifest
 	done               int   // number of applied layers
-	bytes              int64 // total of the downloaded layers
+	bytes              int64 // total size of the downloaded layers
 	said               time.Time
 }
 
@@ -220,8 +220,8 @@ func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tre
 	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // containers expect that it exists
 }
 
-// missingHosts returns the lines for localhost if the content of /etc/hosts lacks them. Functions connect to
-// localhost to reach servers that they have started.
+// missingHosts returns the lines for localhost if the content of /etc/hosts lacks them. Functions use the name
+// localhost to connect to servers that they have started.
 func missingHosts(hosts string) string {
 	if strings.Contains(hosts, "localhost") {
 		return ""
@@ -229,11 +229,11 @@ func missingHosts(hosts string) string {
 	return "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
 }
 
-// unprivileged is the user ID in sandboxes for images whose own user is root or a name.
+// unprivileged is the user ID in sandboxes for images whose own user is root or is given by name.
 const unprivileged = 65532
 
-// missingUsers returns a function that adds root and the image's user to /etc/passwd, because programs look up
-// their own user there. If the image's user is root or a name, it adds the user 65532 instead.
+// missingUsers returns a function that returns lines for /etc/passwd with root and the image's user, because programs
+// look up their own user there. If the image's user is root or is given by name, the user is 65532 instead.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)

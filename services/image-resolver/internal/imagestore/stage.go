@@ -15,8 +15,8 @@ import (
 // lockSuffix is the suffix of the lock file of a temporary directory.
 const lockSuffix = ".lock"
 
-// stage is a temporary directory in the store. New files are written to it and then moved to their final paths.
-// Images are moved to a stage before their removal. Other processes thus never see an incomplete image.
+// stage is a temporary directory in the store. New files are written to it and then moved to their final paths. Images
+// are moved to a stage before their removal. Thus, other processes never see an incomplete image.
 type stage struct {
 	store *Store
 	dir   string
@@ -119,7 +119,7 @@ func (s *Store) removeImage(key string) error {
 	return s.removeLocked(key)
 }
 
-// removeLocked atomically removes an image whose lock the caller holds.
+// removeLocked atomically removes an image. The caller must hold the image's lock.
 func (s *Store) removeLocked(key string) error {
 	st, err := s.newStage()
 	if err != nil {

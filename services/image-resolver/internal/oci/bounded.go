@@ -106,7 +106,7 @@ func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) 
 	return nil
 }
 
-// present is a JSON field whose value is not decoded. It is true if the document contains the field.
+// present is the value of a JSON field that is not decoded. It is true if the document contains the field.
 type present bool
 
 // UnmarshalJSON sets p to true. It is only called if the JSON document contains the field.

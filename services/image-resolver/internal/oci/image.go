@@ -33,14 +33,14 @@ type Image struct {
 	Labels     map[string]string
 	// Size is the compressed size of all layers, in bytes.
 	Size int64
-	// PullCredentials is true if the registry required credentials for the image, so that pods need a pull secret.
+	// PullCredentials is true if the registry required credentials for the image. Pods then need a pull secret.
 	PullCredentials bool
 }
 
 // Command returns the command line of the image's containers, Entrypoint followed by Cmd.
 func (i *Image) Command() []string { return slices.Concat(i.Entrypoint, i.Cmd) }
 
-// TopDigest returns the digest to which a tag of the image refers. It is IndexDigest if set, and otherwise Digest.
+// TopDigest returns the digest to which the image's tags refer. It is IndexDigest if set, and otherwise Digest.
 func (i *Image) TopDigest() string {
 	if i.IndexDigest != "" {
 		return i.IndexDigest
@@ -64,8 +64,8 @@ func (i *Image) MemoryBytes() int64 {
 	return int64(n)
 }
 
-// ParseConfig returns the image with the manifest m and the given configuration. An image without a command is an
-// error. All errors are of class fault.Precondition.
+// ParseConfig returns the image with the manifest m and the given configuration. It rejects an image without a command.
+// All errors are of class fault.Precondition.
 func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	var file struct {
 		platform
@@ -123,8 +123,8 @@ const toolsPath = "/wrapper-server-tools"
 // equal to toolsPath, above it or below it. It is empty if there is no such volume.
 type hidingVolume string
 
-// aboveTools matches JSON text that may contain the root directory as a key, possibly with backslash escapes. A
-// volume at the root directory hides all other directories, including toolsPath.
+// aboveTools matches JSON text that may contain the root directory as a key, possibly with backslash escapes. A volume
+// at the root directory hides toolsPath.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
 // UnmarshalJSON searches the keys of a JSON object for a volume that hides the wrapper server. It decodes the
@@ -153,7 +153,7 @@ type RootFS struct {
 	User string
 }
 
-// ParseRootFS decodes an image's configuration. It returns an error if m contains another number of layers.
+// ParseRootFS decodes an image's configuration. It returns an error if m lists a different number of layers.
 func ParseRootFS(m *Manifest, config []byte) (RootFS, error) {
 	var file struct {
 		RootFS struct {

@@ -26,14 +26,14 @@ var MediaTypes = []string{
 	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
 }
 
-// configTypes are the media types of container configurations. The empty type is for old builders, which omit it.
+// configTypes are the media types of container configurations. Old image builders omit the type, so it may be empty.
 var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON, ""}
 
 // Manifest is the manifest of an image, or an index that lists the manifests of several images.
 type Manifest struct {
 	// Digest is the digest of this manifest or index itself.
 	Digest string
-	// Children are the manifests in an index, such as for other platforms. The list is nil for a single image.
+	// Children are the manifests in an index, for example for several platforms. The list is nil for a single image.
 	Children []Child
 	// Config is the digest of the image's configuration. It is empty for an index.
 	Config string
@@ -103,7 +103,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 			MediaType types.MediaType `json:"mediaType"`
 			Digest    v1.Hash         `json:"digest"`
 			Platform  *platform       `json:"platform"`
-			// Annotations contain a reference type if the entry is an attestation instead of an image.
+			// Annotations contain a reference type if the entry is an attestation, and not an image.
 			Annotations struct {
 				ReferenceType string `json:"vnd.docker.reference.type"`
 			} `json:"annotations"`
@@ -185,11 +185,11 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
-// maxUnnamed limits the manifests without a platform that Select returns, because each costs further requests.
+// maxUnnamed limits the manifests without a platform that Select returns, because each of them costs more requests.
 const maxUnnamed = 16
 
-// lowestVariant returns the child of the index that runs on the platform. Among several, it returns the child with
-// the lowest processor variant, because it runs on the most machines.
+// lowestVariant returns the child of the index that runs on the platform. If there are several, it returns the child
+// with the lowest processor variant, because this child runs on the most machines.
 func (m *Manifest) lowestVariant(platform Platform) (child Child, ok bool) {
 	for _, c := range m.Children {
 		if c.Platform != nil && c.Platform.runsOn(platform) && (!ok || c.Platform.Variant < child.Platform.Variant) {

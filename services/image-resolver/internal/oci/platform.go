@@ -36,10 +36,10 @@ var architectures = map[string]Platform{
 	"i686": {Architecture: "386"}, "x86": {Architecture: "386"}, "ppc64el": {Architecture: "ppc64le"},
 }
 
-// baseVariants contains the lowest variant of some architectures. A platform without a variant means this variant.
+// baseVariants contains the lowest variant of some architectures. Platforms without a variant have the lowest variant.
 var baseVariants = map[string]string{"amd64": "v1", "arm64": "v8"}
 
-// normalize returns the platform as it is spelled in Go, because the labels of Kubernetes nodes have this spelling.
+// normalize returns the platform in the spelling of Go, because the labels of Kubernetes nodes have this spelling.
 func (p Platform) normalize() Platform {
 	p.OS, p.Architecture, p.Variant = strings.ToLower(p.OS), strings.ToLower(p.Architecture), strings.ToLower(p.Variant)
 	if known, ok := architectures[p.Architecture]; ok {
@@ -106,7 +106,7 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms to choose from if a request names a platform. Missing fields of named are copied from
+// For returns the platforms to choose from if a request names the platform named. Its missing fields are copied from
 // the first platform of p. If named is empty, For returns p.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// patterns match text that looks secret, because servers may repeat a request's credentials in their answers. They
+// patterns match text that looks secret, because servers may repeat the credentials of a request in their answers. They
 // match text after words such as "password", JSON web tokens, and the user part and query of URLs.
 var patterns = []struct {
 	secret      *regexp.Regexp

@@ -155,7 +155,7 @@ func (d *directory) readChanges() (changed bool, err error) {
 	}
 	created := new(transports)
 	for scope := range created {
-		created[scope] = newTransport(config.Clone(), d.dial) // a transport changes its configuration
+		created[scope] = newTransport(config.Clone(), d.dial) // a transport modifies its configuration
 	}
 	d.transports.Store(created)
 	d.last = content
@@ -165,8 +165,8 @@ func (d *directory) readChanges() (changed bool, err error) {
 	return old != nil, nil
 }
 
-// Certificate files in a directory, named as in Kubernetes TLS secrets and docker's certs.d. The authorities are
-// trusted in addition to the system's. The pairs are client certificates for registries that require them.
+// Certificate files in a directory, named as in Kubernetes TLS secrets and docker's certs.d. Authorities are trusted in
+// addition to the system's authorities. Pairs are client certificates for registries that require them.
 var (
 	authorityFiles = []string{"ca.crt", "ca.pem"}
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
@@ -219,15 +219,15 @@ func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	return config, nil
 }
 
-// transports contains an HTTP transport for each scope. A request thus cannot reuse a connection to an address that its
-// own scope forbids, because the address is only checked when the connection is made.
+// transports contains an HTTP transport for each scope, the set of addresses that a request may connect to. Addresses
+// are checked only when a connection is made, so requests of different scopes must not share connections.
 type transports [dialguard.Scopes]*http.Transport
 
-// roundTrip sends a request by the transport of its scope.
+// roundTrip sends a request with the transport of the request's scope.
 func (t *transports) roundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	gotConn := func(got httptrace.GotConnInfo) {
-		// The scope permits the address. The check calls OnPrivate, also for a connection of an earlier request.
+		// Check cannot fail here. It calls OnPrivate, which is also necessary for the connection of an earlier request.
 		_ = dialguard.Check(ctx, got.Conn.RemoteAddr().String())
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: gotConn})
@@ -253,14 +253,14 @@ func newTransport(config *tls.Config, dial dialFunc) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// Data that was received but not read needs memory. With these limits, eight concurrent fetches fill at
-		// most a quarter of the connection's buffer.
+		// The limits bound the memory of received data that is not read yet. Eight concurrent fetches fill at most a quarter
+		// of the connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }
 
-// dialChecked opens a connection, unless the request must not connect to the IP address. The check is after DNS
-// resolution, so that a host name cannot hide a local address.
+// dialChecked opens a connection, unless the request must not connect to the IP address. The address is checked after
+// DNS resolution, so that a host name cannot hide a local address.
 func dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,

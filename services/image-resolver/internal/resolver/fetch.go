@@ -34,7 +34,7 @@ type answer struct {
 
 // sizeOf estimates the memory that an answer and its key occupy in the cache, in bytes.
 func sizeOf(k key, a answer) int64 {
-	const text = 16 // the size of a string header, and the granularity of its content
+	const text = 16 // size of a string header, and unit of memory for the string's bytes
 	n := int64(len(k.repository) + len(k.tag) + len(k.digest) + len(k.platforms) + 3*text + cap(a.tags)*text)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
@@ -57,8 +57,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platf
 	return k
 }
 
-// lifetimeOf returns the lifetime of an answer in the cache. The image of a digest never expires, because its
-// content cannot change, but a failure to read it does.
+// lifetimeOf returns the lifetime of an answer in the cache. The image of a digest never expires, because its content
+// cannot change. A failure to read the image does expire.
 func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
@@ -93,8 +93,8 @@ type fetch struct {
 	platforms oci.Platforms
 }
 
-// fetchImage reads the image from the registry. For an image in the cache, it first sends a HEAD request, and returns
-// the cached image if the tag or digest still refers to it.
+// fetchImage reads the image from the registry. If the cache contains the image, fetchImage first sends a HEAD request,
+// and returns the cached image if the tag or digest still refers to it.
 func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	reference := cmp.Or(f.key.tag, f.key.digest)
 	old, known := f.resolver.cache.Peek(f.key)
@@ -103,7 +103,7 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return f.updateCredentials(old.image, s), nil
 		}
-		// The registry is unavailable. If it only rejected HEAD, we try GET, whose answer contains the reason.
+		// The registry is unavailable. If it only rejected HEAD, we continue with GET, because its answer has the reason.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	}
 	byDigest := key{repository: f.key.repository, digest: top.Digest, platforms: f.key.platforms}
 	if known, ok := f.resolver.cache.Peek(byDigest); ok && f.key.tag != "" {
-		return f.updateCredentials(known.image, s), nil // another tag of the same image
+		return f.updateCredentials(known.image, s), nil // the image is cached under its digest
 	}
 	image, err := f.chooseMember(ctx, s, top, nil, maxDepth)
 	if err != nil {
@@ -145,9 +145,9 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	return image, nil
 }
 
-// updateCredentials returns a cached image. If the session s needed credentials and earlier sessions did not, for
-// example because a repository became private, it sets PullCredentials, also for requests by digest. It never clears
-// PullCredentials, because s may have used a mirror without credentials.
+// updateCredentials returns a cached image. It sets PullCredentials, also for later requests by digest, if the session
+// s needed credentials. For example, the repository may have become private. It never clears PullCredentials, because s
+// may have used a mirror without credentials.
 func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Image {
 	if cached.PullCredentials || !s.WantedCredentials() {
 		return cached
@@ -163,8 +163,8 @@ func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Im
 const maxDepth = 3
 
 // chooseMember returns the image of the manifest m. If m is an index, it returns the first image in the index for a
-// wanted platform. The parameter named is the platform that the parent index names for m. It is nil without a
-// parent index or without such a platform.
+// wanted platform. The parameter named is the platform that the parent index specifies for m. It is nil if there is no
+// parent index, or if the parent specifies no platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
@@ -195,8 +195,8 @@ func (f fetch) chooseMember(
 	return nil, first
 }
 
-// readConfig reads the image's configuration from the registry. The platform that the index names takes precedence.
-// If named is nil, the platform in the configuration must be in f.platforms.
+// readConfig reads the image's configuration from the registry. The parameter named is the platform in the index. It
+// takes precedence. If it is nil, the platform in the configuration must be in f.platforms.
 func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {

@@ -89,8 +89,8 @@ func New(cfg Config) *Resolver {
 // Run refreshes recently requested tags in the background until ctx is done. It then stops all fetches.
 func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 
-// ForgetFailures removes failures from the cache, and refreshes images when they are used. It is called when
-// credentials or certificates have changed, so that answers follow the change.
+// ForgetFailures removes failures from the cache, and causes a refresh of each image at its next use. It is called when
+// credentials or certificates have changed.
 func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 
 // ResolveImage returns the digest of an image and the command of its containers. Its errors have the classes
@@ -124,9 +124,9 @@ func (r *Resolver) resolve(
 	return newResponse(name, found), nil
 }
 
-// SelectImage parses the image name of a request and applies the request's tag constraint. The highest tag that
-// satisfies the constraint replaces the tag and digest in the name. If no tag from list satisfies it, the error is
-// the result of unsatisfied. The prefix is prepended to image names without a slash.
+// SelectImage parses the image name of a request and applies the request's tag constraint. The highest tag from list
+// that satisfies the constraint replaces the tag and digest in the name. If there is no such tag, SelectImage returns
+// the error from unsatisfied. The prefix is prepended to image names without a slash.
 func SelectImage(
 	req *imageresolverv1.ResolveImageRequest, prefix string, list func(repository string) ([]string, error),
 	unsatisfied func(repository, constraint string, tags []string) error,
@@ -155,7 +155,7 @@ func SelectImage(
 
 func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolverv1.ResolveImageResponse {
 	image := found.Value.image
-	name.Digest = "" // references contain no digest
+	name.Digest = "" // the reference in a response contains no digest
 	return &imageresolverv1.ResolveImageResponse{
 		Reference: name.String(), Digest: image.Digest, IndexDigest: image.IndexDigest,
 		Command: image.Command(), Entrypoint: image.Entrypoint, Cmd: image.Cmd, Env: image.Env,
@@ -167,8 +167,8 @@ func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolver
 	}
 }
 
-// ListTags lists the tags of a repository that satisfy the request's constraint. Versions are first, from the
-// highest to the lowest, before all other tags. Its errors have the same classes as the errors of ResolveImage.
+// ListTags lists the tags of a repository that satisfy the request's constraint. Versions are listed first, from the
+// highest to the lowest. Its errors have the same classes as the errors of ResolveImage.
 func (r *Resolver) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {

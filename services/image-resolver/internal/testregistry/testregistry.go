@@ -81,7 +81,7 @@ func (r *Registry) Count(prefix string) int {
 // unkept is an option that closes each connection after its request, because tests report open connections as leaks.
 var unkept = remote.WithTransport(&http.Transport{DisableKeepAlives: true})
 
-// Push stores an image with the given configuration under a name such as "fn:v1". It bypasses all middlewares.
+// Push stores an image with the given configuration under a name such as "fn:v1". The request bypasses all middlewares.
 func (r *Registry) Push(t testing.TB, at string, config v1.Config) v1.Image {
 	t.Helper()
 	image := Image(t, config)
@@ -127,7 +127,7 @@ func Image(t testing.TB, config v1.Config) v1.Image {
 	return image
 }
 
-// BasicAuth returns a middleware that requires basic authentication. The function users maps user names to passwords.
+// BasicAuth returns a middleware that requires basic authentication. The function users returns passwords by user name.
 func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -137,7 +137,7 @@ func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 				return
 			}
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
-			// The answer repeats the password, as a careless server does. Tests check that our errors hide it.
+			// The answer repeats the password, as answers of careless servers do. Tests check that our errors hide it.
 			Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED",
 				"authentication required, not "+password+" in "+req.Header.Get("Authorization"))
 		})

@@ -15,7 +15,7 @@ import (
 // Limits for the paths in a layer. Linux rejects paths longer than 4096 bytes. The number of directories is limited
 // because opening each directory on a path costs system calls.
 const (
-	maxName  = 4096 // bytes
+	maxName  = 4096 // bytes of a path
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
 	// maxSteps limits the directories that are visited to resolve a single path with symbolic links. For all paths
@@ -163,8 +163,8 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	return t.root.Link(target, at)
 }
 
-// walk is a position in the directory tree of an image. It keeps the directories on its path open, because every
-// operation on a path from the root would open all of them again.
+// walk is a position in the directory tree of an image. It keeps the directories on its path open, because an operation
+// on a path from the root would open all of them again.
 type walk struct {
 	root *os.Root
 	open []*os.Root

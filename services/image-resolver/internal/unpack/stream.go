@@ -19,7 +19,7 @@ import (
 // maxWindow is the maximum window of a zstd layer, in bytes, because the decompressor allocates the window.
 const maxWindow = 32 << 20
 
-// Compressed unpacks the next layer, in plain, gzip or zstd format, and verifies its uncompressed digest diffID.
+// Compressed unpacks the next layer, in plain, gzip or zstd format, and verifies diffID, the digest of the plain layer.
 func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) error {
 	plain, err := decompress(layer)
 	if err != nil {
@@ -31,7 +31,7 @@ func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) e
 	if err := t.Layer(ctx, bounded); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, bounded); err != nil { // trailing data of the archive
+	if _, err := io.Copy(io.Discard, bounded); err != nil { // the digest includes data after the archive
 		return brokenArchive(err)
 	}
 	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != diffID {

@@ -30,8 +30,8 @@ const (
 	modeProgram = 0o555
 )
 
-// entryBytes is the disk space that we assume for each file, directory or link, in bytes. The size of a file's
-// content is rounded up to a multiple of it.
+// entryBytes is the disk space that we assume for each file, directory or link, in bytes. Sizes of files' contents are
+// rounded up to a multiple of entryBytes.
 const entryBytes = 4 << 10
 
 // Limits bounds the disk space and the number of files of an unpacked image.
@@ -55,8 +55,8 @@ type Tree struct {
 	buffer []byte
 	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
-	// last caches the most recently resolved directory, because the next entry is often in the same directory. The
-	// field name is its path in the layer, and dir is the same path with symbolic links resolved.
+	// last caches the most recently resolved directory, because the next entry is often in the same directory. The field
+	// name is the directory's path in the layer, and dir is the same path with symbolic links resolved.
 	last struct{ name, dir string }
 }
 
@@ -130,7 +130,7 @@ func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	return t.writeEntry(header, path.Join(dir, path.Base(name)), content)
 }
 
-// writeEntry writes a file, directory or link. Directories on the path at must exist, and not be symbolic links.
+// writeEntry writes a file, directory or link at the path at. No parent directory may be missing or a symbolic link.
 func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) error {
 	if err := t.countEntry(header.Name); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (t *Tree) countEntry(name string) error {
 	return t.countBytes(name, entryBytes)
 }
 
-// countBytes adds bytes to the image's disk space, or returns an error if this exceeds the limit. The error
-// contains name, the current entry of the layer.
+// countBytes adds bytes to the image's disk space, or returns an error if this exceeds the limit. The error quotes
+// name, the current entry of the layer.
 func (t *Tree) countBytes(name string, bytes int64) error {
 	if bytes > t.limits.Bytes-t.bytes {
 		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",
@@ -208,7 +208,7 @@ func (t *Tree) removeForEntry(at string) error {
 
 // removeEntry removes a file, or a directory with its content. It does nothing if the path does not exist.
 func (t *Tree) removeEntry(at string) error {
-	t.last.name, t.last.dir = ".", "." // the last directory may be gone
+	t.last.name, t.last.dir = ".", "." // the directory in last may be removed
 	return t.root.RemoveAll(at)
 }
 
@@ -255,8 +255,8 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom assigns the class fault.Precondition to errors of reading an archive, to distinguish them from write
-// errors of the disk.
+// readFrom assigns the class fault.Precondition to errors of reading an archive, to distinguish them from errors of
+// writing to the disk.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {
@@ -267,12 +267,13 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rejectEntry returns the error for an entry that must not be unpacked. The format why follows "its entry NAME".
+// rejectEntry returns the error for an entry that must not be unpacked. The text is "its entry NAME" and the format
+// why.
 func rejectEntry(name, why string, args ...any) error {
 	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }
 
-// unfitting contains the system errors for file names and links that a file system does not support.
+// unfitting contains the system errors for file names and links that the file system does not support.
 var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
 
 // rejectUnfit converts errors about unsupported names and links to class fault.Precondition, because the image

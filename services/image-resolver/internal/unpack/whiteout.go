@@ -15,7 +15,7 @@ import (
 const (
 	whiteoutPrefix = ".wh."
 	opaque         = ".wh..wh..opq"
-	internal       = ".wh..wh." // leftovers of some builders
+	internal       = ".wh..wh." // prefix of files that some builders leave behind
 )
 
 // whiteoutTarget returns the name of the entry that a whiteout hides. It is "." if the whiteout hides everything in
@@ -29,18 +29,18 @@ func whiteoutTarget(base string) (hidden string, ok bool) {
 	}
 	hidden, ok = strings.CutPrefix(base, whiteoutPrefix)
 	if ok && hidden == "" {
-		hidden = ".." // rejected
+		hidden = ".." // hideEntry rejects this name
 	}
 	return hidden, ok
 }
 
-// isOverlayWhiteout reports whether an entry is a whiteout of overlayfs, a character device with number 0/0. Some
-// image builders do not convert these to the whiteouts of OCI layers.
+// isOverlayWhiteout reports whether an entry is a whiteout of overlayfs, a character device with number 0/0. Some image
+// builders do not convert such devices to the whiteouts of OCI layers.
 func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hideEntry removes the file or directory that a whiteout hides. Entries of the current layer stay. The parameter
+// hideEntry removes the file or directory that a whiteout hides, but no entries of the current layer. The parameter
 // entry is the path of the whiteout itself, for error messages.
 func (t *Tree) hideEntry(entry, dir, name string) error {
 	if err := t.countEntry(entry); err != nil {
