@@ -21,7 +21,7 @@ import (
 // was resolved, so that stored images can be used offline, without their registries.
 type Local struct {
 	*Store
-	resolver *Resolver // nil offline
+	resolver *Resolver // nil if the store is offline
 	log      *slog.Logger
 	dir      string
 	prefix   string

@@ -256,8 +256,7 @@ func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 	}
 	f := &fetch[V]{since: time.Now(), generation: c.generation, done: make(chan struct{})}
 	c.fetches[key] = f
-	// The fetch belongs to the caller's trace. It ignores the caller's deadline, because other callers may wait for it,
-	// too.
+	// The fetch belongs to the caller's trace. It ignores the caller's deadline, because other callers may wait for it.
 	ctx = context.WithValue(context.WithoutCancel(ctx), progressKey{}, &f.progress)
 	c.running.Go(func() { c.runFetch(ctx, key, f) })
 	return f, nil

@@ -64,7 +64,7 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
 	// We assume that an outage continues for a while after retryAt. Otherwise, callers would repeatedly wait for a source
-	// that hangs. If the source rejected the key, this is no outage, and the stale value is no longer used.
+	// that hangs. A rejection of the key is no outage. It ends the use of a stale value.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && !e.outdated && (life.TTL == 0 || age < life.TTL/2):

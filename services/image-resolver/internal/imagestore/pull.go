@@ -217,7 +217,7 @@ func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tre
 	if err != nil {
 		return nil, err
 	}
-	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // containers expect that it exists
+	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // containers expect that the working directory exists
 }
 
 // missingHosts returns the lines for localhost if the content of /etc/hosts lacks them. Functions use the name

@@ -61,7 +61,7 @@ func (r Registries) Layer(ctx context.Context, repository, digest string, read R
 		defer stop(nil)
 		err := s.Layer(session, digest, func(content io.Reader) error { return read(content, stop) })
 		if session.Err() != nil && ctx.Err() == nil {
-			return context.Cause(session) // the next source may have the layer
+			return context.Cause(session) // With then tries the next mirror, or the registry
 		}
 		return err
 	})

@@ -43,7 +43,7 @@ func (s *secrets) abridgeBody(resp *http.Response) {
 	if json.Unmarshal(content, &known) != nil || len(known.Errors) == 0 {
 		text := readableText(content, resp.Header.Get("Content-Type"))
 		if len(content) == maxRead || err != nil {
-			text = text[:max(0, strings.LastIndexByte(text, ' '))] // the last word may be half a secret, which stays visible
+			text = text[:max(0, strings.LastIndexByte(text, ' '))] // the last word may be half a secret, unknown to hideIn
 		}
 		content = []byte(firstBytes(s.hideIn(text), maxSaid))
 	}

@@ -130,7 +130,7 @@ func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	return t.writeEntry(header, path.Join(dir, path.Base(name)), content)
 }
 
-// writeEntry writes a file, directory or link at the path at. No parent directory may be missing or a symbolic link.
+// writeEntry writes a file, directory or link at the path at. Parent directories must exist and be no symbolic links.
 func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) error {
 	if err := t.countEntry(header.Name); err != nil {
 		return err
@@ -267,8 +267,7 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rejectEntry returns the error for an entry that must not be unpacked. The text is "its entry NAME" and the format
-// why.
+// rejectEntry returns the error for an entry that must not be unpacked. Its text is "its entry NAME" followed by why.
 func rejectEntry(name, why string, args ...any) error {
 	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }
