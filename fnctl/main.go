@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	descriptors.CloseOnExec() // programs and sandboxes inherit no files of the parent of fnctl
+	descriptors.CloseOnExec() // programs and sandboxes must not inherit open files of fnctl's parent
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	env := command.Environment{Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	code := cli.Run(ctx, env, docker.Arguments(os.Args))
@@ -24,8 +24,8 @@ func main() {
 	os.Exit(code)
 }
 
-// stopSignals returns the signals after which fnctl cleans up and exits. They include the signal of a lost terminal,
-// because sandboxes would otherwise continue to run. If nohup ignores that signal, fnctl ignores it too.
+// stopSignals returns the signals after which fnctl cleans up and exits. They include SIGHUP, the signal of a lost
+// terminal, because sandboxes would otherwise continue to run. If nohup ignores SIGHUP, fnctl ignores it too.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

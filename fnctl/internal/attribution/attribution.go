@@ -14,11 +14,11 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is the annotation's name for the command kpt fn, which runs functions.
+	// rendered is the annotation's word for the command group kpt fn, which runs functions.
 	rendered = "fn"
 )
 
-// groups lists kpt's groups of commands, such as kpt live, in the order in which the annotation names them.
+// groups lists kpt's command groups, such as "live" for kpt live, in the order in which the annotation names them.
 var groups = []string{"pkg", rendered, "live"}
 
 // Mark adds "fn" to the attribution annotation of each Config Connector resource, as kpt does after rendering. All

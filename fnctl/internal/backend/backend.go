@@ -24,17 +24,17 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// DefaultAddress is the address of a gateway on this machine, for users who set no address.
+// DefaultAddress is the address of the gateway (the server that runs functions) if the user sets no address.
 const DefaultAddress = "localhost:9445"
 
 const (
 	// DefaultTimeout is the default maximum duration of an evaluation.
 	DefaultTimeout = 5 * time.Minute
-	// DefaultMaxMessageBytes is the default maximum size of a ResourceList at a gateway. Porch and all function
-	// runners have the same default, 6 MiB.
+	// DefaultMaxMessageBytes is the default maximum size of a ResourceList at a gateway. Porch and Porch's function
+	// runners have the same default.
 	DefaultMaxMessageBytes = 6 << 20
-	// LocalMaxMessageBytes is the default maximum size of a ResourceList for functions on this machine. It is 64 MiB,
-	// because no gateway limits it.
+	// LocalMaxMessageBytes is the default maximum size of a ResourceList for functions on this machine. It is larger,
+	// because the limit of a remote gateway does not apply.
 	LocalMaxMessageBytes = 64 << 20
 )
 
@@ -48,9 +48,9 @@ type Flags struct {
 	Timeout time.Duration
 	// MaxMessageBytes is the maximum size of a ResourceList. Zero means 6 MiB at a gateway, 64 MiB on this machine.
 	MaxMessageBytes int
-	// Phases shows the current phase of a running function. Trace prints the durations of all phases at the end.
+	// Phases enables the display of a running function's phase. Trace prints the durations of all phases at the end.
 	Phases, Trace bool
-	// Local runs functions on this machine. Offline requires Local, and uses only images that were pulled before.
+	// Local runs functions on this machine. Offline requires Local, and permits only images that were pulled earlier.
 	Local, Offline bool
 	// Environment contains additional environment variables for functions, as the user wrote them, KEY=VALUE or KEY.
 	Environment []string
@@ -115,7 +115,7 @@ func (f *Flags) Check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// noGateway is the advice if the user gave no address and no gateway listens at the default address.
+// noGateway is the advice to users who gave no address, if no gateway listens at the default address.
 const noGateway = "run functions on this machine with --local, start a function runner here, or give the address " +
 	"of one with --address or FNCTL_ADDRESS"
 
@@ -145,7 +145,7 @@ func (f *Flags) clientConfig(env command.Environment) (client.Config, error) {
 // maxMessage returns the value of --max-message-size in bytes, or byDefault if the flag is not set.
 func (f *Flags) maxMessage(byDefault int) int { return cmp.Or(f.MaxMessageBytes, byDefault) }
 
-// Evaluator runs images at a gateway or on this machine, and programs on this machine.
+// Evaluator runs functions: images at a gateway or on this machine, and programs (--exec) on this machine.
 type Evaluator struct {
 	local.Evaluator
 	Close func() error
@@ -185,8 +185,8 @@ func (f *Flags) Open(ctx context.Context, env command.Environment, progress *ui.
 	return e, nil
 }
 
-// connect returns a client of the gateway. With --local, it starts a gateway in this process, which stops when the
-// client is closed, and also returns its runner. Otherwise, the runner is nil.
+// connect returns a client of the gateway. With --local, it starts a runner with a gateway in this process, and also
+// returns the runner. Closing the client then stops the runner. Without --local, the runner is nil.
 func (f *Flags) connect(ctx context.Context, env command.Environment, progress *ui.Progress) (
 	*client.Gateway, runner.Runner, error,
 ) {
@@ -226,7 +226,7 @@ func (f *Flags) addCache(e *Evaluator, images runner.Runner) error {
 	return nil
 }
 
-// addTraces makes an evaluator measure the phases of evaluations if --trace is set. Closing it prints the phases.
+// addTraces makes an evaluator measure the phases of evaluations for --trace, and print them when it is closed.
 func (f *Flags) addTraces(e *Evaluator, gateway *client.Gateway, env command.Environment) {
 	if !f.Trace {
 		return

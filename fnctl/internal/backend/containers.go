@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// ContainerNames returns the container runtimes to try for --local, in order. FNR_SANDBOX may select one.
-// Otherwise, Linux uses sandboxes and no runtime, and other systems use KPT_FN_RUNTIME or try all runtimes.
+// ContainerNames returns the container runtimes to try for --local, in order of preference. FNR_SANDBOX may name a
+// runtime. Otherwise, Linux uses sandboxes instead of a runtime, and other systems use KPT_FN_RUNTIME or try all.
 func ContainerNames(env command.Environment) []string {
 	if name := env.LookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
 		return []string{name}
@@ -60,7 +60,7 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 	}
 	containers, err := local.FindContainers(names...)
 	switch {
-	case err != nil && !f.Local: // fnctl doc
+	case err != nil && !f.Local: // only fnctl doc uses containers without --local
 		return fmt.Errorf("%w, or use --local", err)
 	case err != nil:
 		return fmt.Errorf("%w, or give the address of a function runner with --address or FNCTL_ADDRESS", err)
@@ -69,11 +69,12 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 			containers.Runtime, strings.Join(local.Dockers, ", "))
 	}
 	containers.MaxOutputBytes = e.MaxOutputBytes
-	// Not the function's environment: its DOCKER_HOST or LD_PRELOAD would change the runtime itself.
+	// The runtime gets fnctl's own environment. The function's DOCKER_HOST or LD_PRELOAD would change the runtime itself.
 	containers.Environment = env.Environ
 	containers.Offline = f.Offline
+	// Omit variables that the environment lacks, because podman treats a KEY that ends in * as a pattern.
 	containers.Variables = slices.DeleteFunc(slices.Clone(f.Environment), func(variable string) bool {
-		return len(env.Variables([]string{variable})) == 0 // podman would take a KEY that ends in * as a pattern
+		return len(env.Variables([]string{variable})) == 0
 	})
 	containers.Help = f.Help
 	containers.Network = func(image string) error { return CheckNetwork(env, image) }

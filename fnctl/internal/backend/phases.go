@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// phasesAfter is the delay before fnctl shows the phase of an evaluation, such as the start of its pod. Evaluations
-// in running pods are usually faster, so that users see no phase.
+// phasesAfter is the delay before fnctl shows the phase of an evaluation, such as the start of its pod. Evaluations in
+// running pods usually finish earlier, so that fnctl shows no phase for them.
 const phasesAfter = 150 * time.Millisecond
 
 // phasesAgain is the interval at which fnctl queries the gateway for the phase of a running evaluation.
@@ -45,7 +45,7 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// showPhases displays the reason of a function's wait until ctx is done, and returns the last reason.
+// showPhases shows the reason for a function's wait to the user until ctx is done, and returns the last reason.
 func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
 	for delay := phasesAfter; retry.Sleep(ctx, delay); delay = phasesAgain {
 		status, err := p.Status(ctx)
@@ -60,7 +60,7 @@ func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last str
 	return last
 }
 
-// describeWait returns the phase and the reason of a function's longest wait. It is empty if no call waits.
+// describeWait returns the phase and the reason of a function's longest wait, or an empty text if no evaluation waits.
 func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
 		if !kptfile.MayMean(w.GetImage(), req.Image, req.Tag) {
@@ -70,7 +70,7 @@ func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.R
 		if reason == "" {
 			return text
 		}
-		if text == "" || strings.Contains(strings.ToLower(reason), w.GetPhase()) { // the reason says it already
+		if text == "" || strings.Contains(strings.ToLower(reason), w.GetPhase()) { // reason already contains the phase
 			return reason
 		}
 		return text + " (" + reason + ")"

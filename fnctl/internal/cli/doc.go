@@ -75,7 +75,7 @@ func (c *docCommand) check(flags *pflag.FlagSet) error {
 	return c.gateway.Check(flags)
 }
 
-// noInput is the empty input of a function that only shows its help.
+// noInput is an empty ResourceList, the input of a function that only shows its help.
 var noInput = []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
 
 func (c *docCommand) run(ctx context.Context) (err error) {
@@ -108,8 +108,8 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	return c.show(ctx, name, resp)
 }
 
-// show prints a function's help text from standard output, with a final newline as in kpt. With --local, the text
-// may be on standard error, which otherwise may contain the progress of a download.
+// show prints the help text from a function's standard output, with a final newline as in kpt. With --local, it also
+// accepts help on standard error. Without --local, standard error may contain the progress of a download.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
 	help := string(resp.ResourceList)
 	if c.gateway.Local {

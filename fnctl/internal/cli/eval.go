@@ -70,7 +70,7 @@ func (c *evalCommand) register(cmd *cobra.Command) {
 	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
 }
 
-// parseAndRun parses the command line of fnctl eval and runs the function. Arguments after "--" configure it.
+// parseAndRun parses the command line of fnctl eval and runs the function. Arguments after "--" are its configuration.
 func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 	where, pairs := command.TargetArgument(cmd, args), []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {

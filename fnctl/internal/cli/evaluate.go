@@ -79,7 +79,7 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	if err != nil {
 		return nil, err
 	}
-	if call.Config = config; config == nil { // some functions read their configuration unconditionally
+	if call.Config = config; config == nil { // some functions fail without a configuration
 		if call.Config, err = pipeline.ConfigMap(nil); err != nil {
 			return nil, err
 		}

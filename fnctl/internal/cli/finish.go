@@ -65,8 +65,9 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 	return report.SetStatus(root, rendering, failure)
 }
 
-// writeFailure records a failed rendering in the Kptfile's status, and returns the failure. If an annotation of the
-// Kptfile requests it, changes of earlier functions are written too. Nothing is written if a retry may succeed.
+// writeFailure stores the error of a failed rendering in the Kptfile's status, and returns the error. It also writes
+// the changes of earlier functions if an annotation of the Kptfile requests this. It writes nothing if a retry may
+// succeed.
 func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {
@@ -94,9 +95,9 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 	return &partlyWritten{failure, written}
 }
 
-// failUnplanned stores the error of a package that cannot be rendered in its Kptfile, and returns the error. The
-// Kptfile's status would otherwise be out of date. As in kpt, an invalid Kptfile stays unchanged. The tree is nil
-// if the package cannot be read.
+// failUnplanned handles a package that cannot be rendered. It stores the error in the status of the package's Kptfile,
+// which would otherwise be out of date, and returns the error. As in kpt, an invalid Kptfile stays unchanged. The tree
+// is nil if the package cannot be read.
 func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
 	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
 	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&
@@ -115,8 +116,8 @@ func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkg
 	return c.writeFailure(ctx, dir, tree, rendering, failure)
 }
 
-// failureChanges returns the file changes to write after a failed rendering. These are the Kptfile's status and, on
-// request, the changes of earlier functions. Deletions are omitted, so that a failed rendering deletes no file.
+// failureChanges returns the file changes to write after a failed rendering: the Kptfile's status and, if the Kptfile
+// requests them, the changes of earlier functions. It omits deletions, so that a failed rendering deletes no file.
 func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.Rendering, failure error,
 ) ([]pkgtree.Change, error) {
 	resources := rendering.Resources
@@ -132,7 +133,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is the error of a failed rendering that wrote files. The field written describes them to users.
+// partlyWritten is the error of a failed rendering that wrote files. The field written describes the files to users.
 type partlyWritten struct {
 	error
 	written string

@@ -21,8 +21,8 @@ func (f *resultsFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "results-dir", "", "write what the functions report to results.yaml in this directory")
 }
 
-// prepare creates the directory of --results-dir. It fails before any function runs if the directory is invalid, or if
-// the directory or its results.yaml is a link.
+// prepare creates the directory of --results-dir before any function runs. It fails if the directory is invalid, or if
+// the directory or its results.yaml is a symbolic link.
 func (f *resultsFlags) prepare() error {
 	if f.dir == "" {
 		return nil

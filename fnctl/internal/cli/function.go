@@ -58,8 +58,8 @@ func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what stri
 	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
 }
 
-// check rejects contradictory flags for the function of fnctl eval, and stores its selectors. The target where is
-// "-" for standard input.
+// check rejects contradictory flags of fnctl eval, and stores the function's selectors. The parameter where is the
+// directory or file to process, or "-" for standard input.
 func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	switch {
 	case f.Image == "" && f.Exec == "":
@@ -85,7 +85,7 @@ func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	return nil
 }
 
-// config returns the function's configuration, from --fn-config or key=value arguments. It is nil without either.
+// config returns the configuration from --fn-config or key=value arguments. It is nil if the user gave neither.
 func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) {
 	switch {
 	case f.configFile != "":
@@ -98,8 +98,8 @@ func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) 
 	return nil, nil
 }
 
-// withoutConfig separates the function's configuration, in the file of --fn-config, from the function's input.
-// configs is empty if the file is outside of dir.
+// withoutConfig separates the resources in the file of --fn-config from the function's input. configs is empty if the
+// file is outside of dir.
 func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
 	file, err := relativePath(dir, f.configFile)
 	if f.configFile == "" || err != nil {
@@ -128,8 +128,8 @@ func relativePath(dir, file string) (string, error) {
 	return filepath.ToSlash(file), err
 }
 
-// saveTo adds the function to the package's Kptfile, and returns a message for the user. The prefix is prepended to
-// images without a slash.
+// saveTo adds the function to the package's Kptfile, and returns a message for the user. It prepends prefix to the
+// name of an image without a slash.
 func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
 	saved := f.Function
 	saved.ConfigMap = f.data

@@ -25,18 +25,18 @@ var ignored = map[string]struct{ kind, reason string }{
 	"log-flush-frequency": {"string", "nothing is logged"},
 }
 
-// everywhere lists the flags that every command of kpt accepts, so that every command of fnctl accepts them too.
+// everywhere lists the flags that all commands of kpt accept. fnctl's commands therefore accept them too.
 var everywhere = []string{"truncate-output", "stack-trace", "log-flush-frequency"}
 
-// kptFlags adds flags of kpt to a command of fnctl, for users who replace kpt by fnctl. The command accepts a flag
-// without an effect, or rejects it with a reason. The help does not show these flags.
+// kptFlags adds flags of kpt to a command of fnctl, for users who replace kpt by fnctl. The command ignores such a
+// flag, or rejects it with a reason. The help does not show these flags.
 type kptFlags struct {
 	accepted []string
 	rejected map[string]string
 	flags    *pflag.FlagSet
 }
 
-// register adds flags that are accepted.
+// register adds flags of kpt that the command accepts and ignores.
 func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
 	k.flags = flags
 	k.accepted = slices.Concat(names, everywhere)

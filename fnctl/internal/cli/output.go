@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// Values of --output for standard output, as in kpt. stdout means a ResourceList, and unwrap plain YAML documents.
+// Values of --output for standard output, as in kpt: toStdout for a ResourceList, unwrap for plain YAML documents.
 const (
 	toStdout = "stdout"
 	unwrap   = "unwrap"
@@ -94,7 +94,7 @@ func (f *outputFlags) writeResources(ctx context.Context, env command.Environmen
 }
 
 // reportHidden prints the path of each hidden file that functions created. Users would otherwise miss these files,
-// but editors, shells and CI systems run some of them.
+// although editors, shells and CI systems execute some of them.
 func reportHidden(env command.Environment, dir string, changes []pkgtree.Change) {
 	for _, c := range changes {
 		if hidden := pkgtree.HiddenPath(dir, c.Path); hidden != "" && c.Before == nil {
@@ -103,7 +103,7 @@ func reportHidden(env command.Environment, dir string, changes []pkgtree.Change)
 	}
 }
 
-// diffPrinter returns a printer to standard output, or to standard error if standard output has other content.
+// diffPrinter returns a printer to standard output, or to standard error if standard output has another use.
 func (f *outputFlags) diffPrinter(env command.Environment) *ui.Printer {
 	if f.isStream() || f.quiet {
 		return env.ErrPrinter()

@@ -100,7 +100,7 @@ func (c *renderCommand) register(flags *pflag.FlagSet) {
 	c.kpt.reject(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
 }
 
-// prepare checks the command line.
+// prepare checks the command line, and creates the directory of --results-dir.
 func (c *renderCommand) prepare() error {
 	if err := c.kpt.check(); err != nil {
 		return err
@@ -123,9 +123,9 @@ func (c *renderCommand) prepareCheck() error {
 	case c.jobs < 0:
 		return fmt.Errorf("takes 1 or more for --jobs, got %d", c.jobs)
 	case c.jobs == 0 && c.gateway.Trace:
-		c.jobs = 1 // concurrent evaluations would delay each other in the traces
+		c.jobs = 1 // concurrent evaluations would distort each other's durations
 	}
-	// The default exceeds the number of processors, because a wait for the start of a function uses none.
+	// The default exceeds the number of processors, because a function that still starts uses no processor.
 	c.jobs = cmp.Or(c.jobs, 2*runtime.GOMAXPROCS(0))
 	c.output.quiet = c.format != ""
 	if c.check {

@@ -68,13 +68,13 @@ var unreachable = account{
 	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is the text for a timeout error from a gateway that also sent the reason of the wait.
+// timedOut is the error text for a timeout if the gateway also sent the reason for the function's wait.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",
 }
 
-// otherAccount is the text for errors with a gRPC code that has no text of its own.
+// otherAccount is the error text for all gRPC codes without an entry in accounts.
 var otherAccount = account{
 	"function {image} could not be evaluated ({code}: {message})",
 	"check the gateway at {address} and its log",

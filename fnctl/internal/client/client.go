@@ -67,7 +67,7 @@ func New(config Config) (*Gateway, error) {
 	transport := config.transport()
 	client := &http.Client{
 		Transport: transport,
-		// Gateways never redirect.
+		// Gateways never redirect. The client therefore follows no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Gateway{
@@ -109,7 +109,7 @@ func (g *Gateway) Close() error {
 	return nil
 }
 
-// Evaluate implements [pipeline.Evaluator]. Errors other than a [pipeline.FunctionError] are a [CallError].
+// Evaluate implements [pipeline.Evaluator]. Each error is a [pipeline.FunctionError] or a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if ctx.Value(traceKey{}) == nil {
 		ctx, _ = Traced(ctx) // users find a failed evaluation in the gateway's log by the trace id

@@ -44,7 +44,7 @@ func (e *CallError) Unwrap() error { return e.Cause }
 
 // explain converts the RPC error of an evaluation to a [pipeline.FunctionError], or to a [CallError] for users.
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
-	// The user canceled the call. Only the context shows this, not the RPC error.
+	// If the user canceled the call, only the context shows it, not the RPC error.
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted; nothing was written", Cause: ctx.Err()}
 	}
@@ -53,7 +53,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 		cerr = connect.NewError(connect.CodeUnknown, err)
 	}
 	failure := detailOf[*functionrunnerv1.FunctionFailure](cerr)
-	// The function ran and failed. Runners that send no failure details report this as an internal error.
+	// The function ran and failed if the error has failure details. Runners without such details send an internal error.
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
 		return &pipeline.FunctionError{
 			Image: req.Image, Message: cerr.Message(), Failure: failure, Results: result.FromFailure(failure),
@@ -71,7 +71,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 // detailOf returns the first detail of type T in a server's error, or nil if the error contains none.
 func detailOf[T proto.Message](cerr *connect.Error) (found T) {
 	for _, detail := range cerr.Details() {
-		if message, err := detail.Value(); err == nil { // fails for types of newer versions
+		if message, err := detail.Value(); err == nil { // Value fails for message types of newer gateways
 			if found, ok := message.(T); ok {
 				return found
 			}
@@ -117,7 +117,7 @@ func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (proble
 		a = timedOut
 	}
 	if strings.Contains(cerr.Message(), "try again") && strings.Contains(a.advice, "try again") {
-		a.advice = "" // the message contains it
+		a.advice = "" // the message already contains this advice
 	}
 	fill := g.filler(req, cerr)
 	return fill.Replace(a.problem), fill.Replace(a.advice)
@@ -140,21 +140,21 @@ func retryHint(cerr *connect.Error) string {
 	return ""
 }
 
-// brokenConnection reports whether the connection to the gateway failed. A cancellation counts too, because a
-// server of another protocol may reset the HTTP/2 stream. Callers must handle cancellations by the user before.
+// brokenConnection reports whether the connection to the gateway failed. A canceled call counts too, because a server
+// that speaks another protocol may reset the HTTP/2 stream. Callers must first check for a cancellation by the user.
 func brokenConnection(cerr *connect.Error) bool {
 	codes := []connect.Code{connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown}
 	return slices.Contains(codes, cerr.Code()) && !connect.IsWireError(cerr)
 }
 
-// explainsTimeout reports whether a timeout's error contains the reason for the wait, which only our gateway sends.
+// explainsTimeout reports whether a timeout error contains the reason for the wait. Only our gateway sends it.
 func explainsTimeout(cerr *connect.Error) bool {
 	return cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr) &&
 		cerr.Message() != context.DeadlineExceeded.Error()
 }
 
-// WaitedFor adds the last known reason for the wait to the error of an evaluation that timed out. All other errors,
-// and errors with the gateway's own reason, stay unchanged.
+// WaitedFor adds the last known reason for a function's wait to the error of an evaluation that timed out. It returns
+// all other errors, and errors that already contain the gateway's own reason, unchanged.
 func WaitedFor(err error, what string) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {

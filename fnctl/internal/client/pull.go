@@ -16,15 +16,15 @@ var passedOn = regexp.MustCompile(
 // registryError matches an error about a registry, and captures the registry's name and the reason.
 var registryError = regexp.MustCompile(`^registry (\S+): (?:[a-z ]+: )?((?s:.*))$`)
 
-// gatewayAdvice matches the advice at the end of a gateway's error message, which begins with a word such as
-// "check". fnctl shows the advice on a separate line.
+// gatewayAdvice matches the advice at the end of a gateway's error message. The advice begins with a word such as
+// "check", and fnctl shows it on a separate line.
 var gatewayAdvice = regexp.MustCompile(
 	`: ((?:check|add|use|if it|renew|it has to|its certificate has|it refused|no credentials|the registry limits) .*)$`)
 
 // pullCause is a known reason for a failed pull of an image, with texts for users.
 type pullCause struct {
 	pattern *regexp.Regexp
-	// reason is the problem, with %s for the registry's name. local is the advice for functions on this machine, and
+	// reason is the error text, with %s for the registry's name. local is the advice for functions on this machine, and
 	// remote the advice for functions at a gateway.
 	reason, local, remote string
 }

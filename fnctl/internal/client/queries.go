@@ -112,7 +112,7 @@ func (g *Gateway) Evaluations(
 	return resp.GetEvaluations(), nil
 }
 
-// IsUnimplemented reports whether a call failed because the gateway, such as an older version, lacks the method.
+// IsUnimplemented reports whether a call failed because the gateway, for example an older version, lacks the method.
 func IsUnimplemented(err error) bool {
 	call, ok := errors.AsType[*CallError](err)
 	return ok && connect.CodeOf(call.Cause) == connect.CodeUnimplemented
@@ -146,7 +146,7 @@ func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallErro
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
-	images, _ := g.Images(ctx) // the error about the image is more important
+	images, _ := g.Images(ctx) // the error about the image is more important than an error here
 	if near := nearestImage(image, images); near != "" {
 		call.Advice = strings.TrimSuffix("do you mean "+near+"? "+call.Advice, " ")
 	}

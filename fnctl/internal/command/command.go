@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is shared by all commands of fnctl. command.go contains their environment, flags.go flags and
-// arguments, and exit.go errors with exit codes.
+// Package command contains the code that all commands of fnctl share. command.go contains their environment, flags.go
+// flags and arguments, and exit.go errors with exit codes.
 package command
 
 import (
@@ -68,7 +68,7 @@ func (e Environment) Progress() *ui.Progress {
 	}
 }
 
-// ReplaceLine shows a text in the last line of a terminal, if it fits. It shows nothing in a pipe.
+// ReplaceLine replaces the current line of the terminal by a text that fits. It shows nothing if the output is a pipe.
 func (e Environment) ReplaceLine(text string) {
 	if width, _ := TerminalSize(e.Stderr); len(ui.OneLine(text)) < width {
 		e.ErrPrinter().Replace(ui.OneLine(text))

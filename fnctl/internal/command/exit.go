@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes. Scripts rely on them.
+// The exit codes of fnctl. Scripts rely on them.
 const (
 	ExitDone     = 0
 	ExitFunction = 1

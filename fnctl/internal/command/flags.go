@@ -48,11 +48,11 @@ func CheckChoice(flag, value string, choices ...string) error {
 	return fmt.Errorf("takes %s for %s, got %q", strings.Join(choices, " or "), flag, value)
 }
 
-// RejectLink returns an error if path, to which a flag makes fnctl write, is a symbolic link, or is relative and leads
-// through one. A checkout from elsewhere may contain links to any file of the user. Links of the system, such as /tmp
-// on macOS and /dev/stdout, are permitted.
+// RejectLink returns an error if the output path of a flag is a symbolic link. A relative path must not lead through a
+// link either, because an untrusted checkout may contain links to any file of the user. Links of the system, such as
+// /tmp on macOS and /dev/stdout, are permitted.
 func RejectLink(flag, path string) error {
-	path = filepath.Clean(path) // a slash at the end would follow the link
+	path = filepath.Clean(path) // Lstat follows a link if the path ends with a slash
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type() == fs.ModeSymlink &&
 		!slices.Contains([]string{"/", "/dev", "/dev/fd", "/proc/self/fd"}, filepath.Dir(path)) {

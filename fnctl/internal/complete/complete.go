@@ -69,7 +69,7 @@ func findKptfiles(typed string) []string {
 	return found
 }
 
-// Images suggests images for the flag --image, from Kptfiles below this directory and from the gateway.
+// Images suggests images for the flag --image, from Kptfiles below the current directory and from the gateway.
 func Images(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range findKptfiles("") {

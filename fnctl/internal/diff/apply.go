@@ -12,8 +12,8 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// Apply applies a patch of `git diff` or [Unified] to files, and returns all files by path. It fails if a line
-// differs.
+// Apply applies a patch from `git diff` or [Unified] to files, and returns the contents of all files by path. It fails
+// if a line to remove, or a line of the context, differs.
 func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	changes, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
@@ -38,8 +38,8 @@ func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	return patched, nil
 }
 
-// pathsOf returns the paths of a file before and after a change, without the prefixes a/ and b/. The parser has
-// already removed them if the patch is from `git diff`, which writes object ids or a rename.
+// pathsOf returns the paths of a file before and after a change, without the prefixes a/ and b/. The parser already
+// removes the prefixes in patches from `git diff`, which contain object ids or a rename.
 func pathsOf(change *gitdiff.File) (before, after string) {
 	if change.NewOIDPrefix != "" || change.IsRename {
 		return change.OldName, change.NewName

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// missing is the path in a patch that stands for no file, before a creation or after a deletion.
+// missing is the path in a patch for a file that does not exist, before its creation or after its deletion.
 const missing = "/dev/null"
 
 // Unified returns a change as a unified diff that `patch -p1` accepts.
@@ -31,7 +31,7 @@ func Unified(c pkgtree.Change) string {
 }
 
 // quotePath quotes a path with control characters, hidden characters or invalid UTF-8, which might end the line or
-// control the terminal. It quotes as in C, because the program patch reads such quotes.
+// control the terminal. It uses the quotes of C strings, because the program patch understands them.
 func quotePath(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
 		!strings.ContainsFunc(path, excerpt.IsHidden) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docker is the command fnctl docker, which takes the place of docker for kustomize, kpt and skaffold.
+// Package docker contains the command fnctl docker, which kustomize, kpt and skaffold can run instead of docker.
 package docker
 
 import (
@@ -54,7 +54,7 @@ const (
 	exitSignaled = 128
 )
 
-// standIn is the advice to users if fnctl does not support their docker command line.
+// standIn is the advice to users whose docker command line fnctl does not support.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
 // notPossible returns an error about an unsupported docker command line, with docker's exit code 125 and advice.
@@ -62,8 +62,8 @@ func notPossible(err error) error {
 	return command.WithCode(exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn})
 }
 
-// Arguments returns the command line without the program's name. It inserts the command docker if a link named
-// docker, podman or nerdctl started fnctl, so that fnctl replaces the container runtime.
+// Arguments returns the command line without the program's name. If a link named docker, podman or nerdctl started
+// fnctl, Arguments inserts the command docker, so that fnctl replaces the container runtime.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	if slices.Contains(local.Dockers, name) {
@@ -257,8 +257,8 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	return errors.Join(err, logErr)
 }
 
-// impliedVariables lists the environment variables that kyaml sets for every function. At a gateway, which passes
-// no variables to functions, fnctl drops these variables, because no user set them.
+// impliedVariables lists the environment variables that kyaml sets for every function. For a gateway, which passes no
+// variables to functions, fnctl drops them without an error, because no user set them.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
 // checkEnvironment returns an error for variables of the user if the function runs at a gateway, because gateways pass
@@ -281,7 +281,7 @@ func (c *dockerRun) reportFailure(failed *pipeline.FunctionError, output []byte)
 		code = int(failed.Failure.GetExitCode())
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
 		code = exitSignaled + signalNumber(failed.Failure.GetSignal())
-	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // reason of runners that send no details
+	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // runners that send no details
 		return command.WithCode(command.ExitFunction, errors.New(failed.Message))
 	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
 		return command.WithCode(exitNoProgram, errors.New(failed.Message))
@@ -320,9 +320,10 @@ func encodeResults(results []*functionrunnerv1.Result) []byte {
 		var fields map[string]any
 		data, _ := protojson.Marshal(r) // never fails for this message
 		_ = json.Unmarshal(data, &fields)
+		// The values are JSON. We decode them as YAML, because Go's JSON parser would lose digits of large numbers.
 		if field, ok := fields["field"].(map[string]any); ok {
-			for _, name := range []string{"currentValue", "proposedValue"} { // values in JSON
-				var value any // from YAML, because numbers from JSON would lose digits
+			for _, name := range []string{"currentValue", "proposedValue"} {
+				var value any
 				if text, ok := field[name].(string); ok && yaml.Unmarshal([]byte(text), &value) == nil {
 					field[name] = value
 				}

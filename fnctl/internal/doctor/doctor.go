@@ -34,7 +34,7 @@ The exit code is 0 if functions can run on this machine or at the gateway, and 2
 const doctorExamples = `  fnctl doctor
   fnctl doctor --registry registry.example:5000 -o json`
 
-// diagnosis is the report of fnctl doctor about running functions on this machine and at a gateway.
+// diagnosis is the report of fnctl doctor about the places where functions can run, with versions.
 type diagnosis struct {
 	Version string `json:"version"`
 	System  string `json:"system"`

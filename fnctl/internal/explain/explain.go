@@ -126,7 +126,7 @@ func changedFields(change pkgtree.Change) []field {
 func fieldsOf(data []byte) map[field]string {
 	resources, err := pkgtree.Parse(data)
 	if err != nil {
-		return nil // the diff shows the change
+		return nil // the diff still shows the change
 	}
 	fields, seen := map[field]string{}, map[string]int{}
 	for _, r := range resources {

@@ -26,11 +26,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Function is a KRM function in Go. It answers the evaluations of an image at a test gateway.
+// Function is a KRM function in Go, which a test gateway runs instead of an image.
 type Function func(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
-// Gateway is a test gateway, with a Go function for each name of an image.
+// Gateway is a test gateway. It maps names of images to Go functions.
 type Gateway map[string]Function
 
 // EvaluateFunction runs the Go function of an image. As at a real gateway, an unknown image is a NotFound error.
@@ -44,7 +44,7 @@ func (g Gateway) EvaluateFunction(ctx context.Context,
 	return f(ctx, req)
 }
 
-// Service adds a gRPC service to a test gateway, in addition to the evaluation of functions.
+// Service registers an additional gRPC service at a test gateway, such as the list of function pods.
 type Service func(*http.ServeMux)
 
 // Pods returns the service that lists function pods. If pods is nil, the test gateway runs no function pods.
@@ -100,8 +100,8 @@ func Process(process framework.ResourceListProcessorFunc) Function {
 	return processBy(func(list *kio.ByteReadWriter) error { return framework.Execute(process, list) })
 }
 
-// ProcessOld is like Process, but imitates an old SDK. A resource names its file in two annotations, and old SDKs
-// change only one of them. kyaml's framework would copy the change to the other annotation.
+// ProcessOld is like Process, but imitates an old SDK. Two annotations of a resource contain its file's path, and old
+// SDKs change only one of them. kyaml's framework would copy the change to the other annotation.
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	return processBy(func(list *kio.ByteReadWriter) error {
 		items, err := list.Read()

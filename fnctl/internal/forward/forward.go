@@ -41,8 +41,8 @@ func (c Config) args() []string {
 // connection. Callers must close the forwarder.
 type Forwarder struct {
 	config Config
-	// turn is a lock that contains the running kubectl process, or nil. Callers that receive the process must send a
-	// process or nil back, so that no two goroutines start kubectl.
+	// turn is a channel of capacity 1 that serves as a lock. It contains the running kubectl process, or nil. Each
+	// receiver must send a process or nil back, so that no two goroutines start kubectl.
 	turn chan *process
 }
 
@@ -56,8 +56,8 @@ func New(config Config) *Forwarder {
 // startTimeout is the timeout for the start of kubectl and its connection to the gateway's pod.
 const startTimeout = 30 * time.Second
 
-// Dial opens a connection to the gateway through kubectl. It starts kubectl again if kubectl exited, as after the
-// deletion of its pod. Dial fails if ctx expires first.
+// Dial opens a connection to the gateway through kubectl. It restarts kubectl if kubectl has exited, for example
+// because the gateway's pod was deleted. Dial fails if ctx expires first.
 func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 	address, err := f.address(ctx)
 	if errors.Is(err, exec.ErrNotFound) {

@@ -29,7 +29,7 @@ const (
 	resultsFile = "results.yaml"
 )
 
-// Types of tests.
+// Types of tests, named after the fnctl command that a test runs.
 const (
 	renderTest = "render"
 	evalTest   = "eval"
@@ -144,7 +144,7 @@ type testRun struct {
 	code          int
 }
 
-// run runs the test on a copy of the package and compares the outcome with the expected outcome. It then runs the
+// run runs the test on a copy of the package and compares the outcome with the expected outcome. It then repeats the
 // command on its own output, because functions must be idempotent. With --update, it only stores the outcome.
 func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) error {
 	scratch, err := os.MkdirTemp("", "fnctl-test-*")
@@ -152,7 +152,7 @@ func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) e
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	named, err := filepath.Abs(c.dir) // c.dir may be . or .., which is no name for a copy
+	named, err := filepath.Abs(c.dir) // if c.dir is . or .., the copy still needs a name
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) e
 		if r.after, err = readFiles(dir); err != nil {
 			return err
 		}
-		r.results, _ = os.ReadFile(filepath.Join(results, resultsFile)) // missing if nothing ran
+		r.results, _ = os.ReadFile(filepath.Join(results, resultsFile)) // the file is missing if nothing ran
 		if err := c.compareOutcome(ctx, r, test.update); err != nil || test.update || c.config.NonIdempotent || r.code != 0 {
 			return err
 		}
@@ -212,7 +212,7 @@ func (c *testCase) compareOutcome(ctx context.Context, r testRun, update bool) e
 		return err
 	}
 	if c.config.ExitCode != 0 {
-		return nil // kpt compares no files if a test expects a failure
+		return nil // as in kpt, the files of an expected failure are not compared
 	}
 	files, err := diff.Apply(r.before, string(patch))
 	if err != nil {

@@ -47,8 +47,8 @@ func CutTag(image string) (repository, tag string) {
 	return image[:colon], image[colon+1:]
 }
 
-// MayMean reports whether a user's image name may mean the full name reference. The gateway may have added a
-// registry and directories. A separate tag matches every tag of reference, because it may be a version constraint.
+// MayMean reports whether a user's image name may mean the full name reference, to which the gateway may have added a
+// registry and directories. If tag is set, every tag of reference matches, because tag may be a version constraint.
 func MayMean(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := CutTag(image)

@@ -26,11 +26,11 @@ type Kptfile struct {
 	File string
 	// Name is the package's name.
 	Name string
-	// ParentsFirst makes this package's functions run before the functions of the packages inside it, on the resources
-	// of all these packages. It is ignored in a package inside the rendered package.
+	// ParentsFirst makes this package's functions run before the functions of the packages inside it, on the resources of
+	// all these packages. It is effective only in the outermost package.
 	ParentsFirst bool
 	// SaveOnFailure makes a failed rendering write the changes of the functions before the failed function. It is
-	// ignored in a package inside the rendered package.
+	// effective only in the outermost package.
 	SaveOnFailure bool
 	// Pipeline contains the functions of the package. It is empty if the Kptfile contains no pipeline.
 	Pipeline Pipeline
@@ -98,10 +98,10 @@ func (s Selector) IsEmpty() bool {
 		len(s.Labels) == 0 && len(s.Annotations) == 0
 }
 
-// apiVersion is the only API version of Kptfiles in use.
+// apiVersion is the only supported API version of Kptfiles.
 const apiVersion = "kpt.dev/v1"
 
-// Parse parses the content of a Kptfile. Errors contain the path file, and an invalid field is a [FieldError].
+// Parse parses the content of a Kptfile. Errors contain the path in file. An invalid field is a [FieldError].
 func Parse(file string, data []byte) (*Kptfile, error) {
 	doc, err := decode(file, data)
 	if err != nil {

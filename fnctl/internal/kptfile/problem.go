@@ -24,8 +24,8 @@ var (
 	syntax       = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 )
 
-// yamlProblem translates an error of the YAML library about a Kptfile to the line and the problem, for users. It
-// omits names of Go types, and all values of the file, because they may be secret.
+// yamlProblem translates an error of the YAML library about a Kptfile to a text for users, with the line and the
+// problem. It omits names of Go types. It also omits all values of the file, because they may be secret.
 func yamlProblem(file string, err error) error {
 	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return fmt.Errorf("%s:%s", file, typeProblem(types.Errors[0]))
@@ -58,7 +58,7 @@ func typeProblem(text string) string {
 	return " it is not a Kptfile"
 }
 
-// unreleased lists fields in kpt's documents that no release of kpt supports. The error about such a field says so.
+// unreleased lists fields that kpt's documents mention but no release of kpt supports. fnctl's error explains this.
 var unreleased = []string{"when", "condition", "configRef", "resourceFileRegexp"}
 
 // yamlKinds translates types of YAML values to words for users, in error texts.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Names of the lists of a pipeline.
+// Names of the lists of functions in a Kptfile's pipeline.
 const (
 	Mutators   = "mutators"
 	Validators = "validators"
@@ -33,7 +33,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	}
 	content := functions.YNode()
 	for i, old := range content.Content {
-		// The entry has the same function, even if its image omits the registry of kpt's catalog.
+		// Full names are compared, because an image name in a Kptfile may omit the registry of kpt's catalog.
 		if ImageName(scalarField(old, "image"), "") == ImageName(f.Image, "") && scalarField(old, "exec") == f.Exec {
 			content.Content[i] = node
 			replaced = true
@@ -45,8 +45,8 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	return replaced, nil
 }
 
-// Create returns the YAML node at a path of fields, and creates missing or empty fields. The last field gets the
-// given kind, and all other fields become maps. New fields have each entry on its own line.
+// Create returns the YAML node at a path of fields, and creates missing or empty fields. The last field gets the given
+// kind, and all other fields become maps. The last field and empty fields have each entry on its own line.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode

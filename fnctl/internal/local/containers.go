@@ -42,7 +42,7 @@ type Containers struct {
 	// Offline forbids pulls of images.
 	Offline bool
 	// Variables are added to the environment of functions, as KEY=VALUE. A bare KEY gets its value from the runtime's
-	// environment: the value may be a secret, and all users of the machine can read the runtime's arguments.
+	// environment. This hides secret values from other users, who can read the runtime's arguments.
 	Variables []string
 	// Help is true if functions are called with the argument --help.
 	Help bool
@@ -50,8 +50,8 @@ type Containers struct {
 	Network func(image string) error
 }
 
-// FindContainers returns the first container runtime in names that is installed on this machine. It skips fnctl in the
-// place of a container runtime, which is usually first in PATH.
+// FindContainers returns the first container runtime in names that is installed on this machine. It skips fnctl
+// itself, which users may install under the name of a container runtime, usually first in PATH.
 func FindContainers(names ...string) (*Containers, error) {
 	for _, name := range names {
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) { //nolint:forbidigo // exec.LookPath reads it too
@@ -65,15 +65,15 @@ func FindContainers(names ...string) (*Containers, error) {
 }
 
 // isOwn reports whether a program is fnctl, as a link or as a copy of any version. If fnctl is installed as docker,
-// it would otherwise call itself endlessly.
+// fnctl would otherwise call itself endlessly.
 func isOwn(program string) bool {
 	own, ok := debug.ReadBuildInfo()
 	info, err := buildinfo.ReadFile(program)
 	return ok && err == nil && info.Path == own.Path
 }
 
-// CheckDaemon returns an error with the runtime's own text if the container runtime cannot list containers, for example
-// because its daemon is stopped or denies access.
+// CheckDaemon returns an error if the container runtime cannot list containers, for example because its daemon is
+// stopped or denies access. The error contains the runtime's own text.
 func (c *Containers) CheckDaemon(ctx context.Context) error {
 	list := "ps"
 	if c.Runtime == AppleContainer {
@@ -143,7 +143,7 @@ func (c *Containers) runArguments(name, image string) []string {
 		if c.Offline {
 			pull = "never"
 		}
-		// podman would otherwise wait for 10 s when it removes a container that ignores SIGTERM.
+		// Without --stop-signal=KILL, podman waits for 10 s when it removes a container that ignores SIGTERM.
 		args = append(args, "--security-opt=no-new-privileges", "--stop-signal=KILL", "--pull", pull)
 	}
 	for _, variable := range c.Variables {

@@ -6,5 +6,5 @@ package local
 
 import "os/exec"
 
-// killWithChildren does nothing, because this system has no process groups: only the program itself is killed.
+// killWithChildren does nothing, because this system has no process groups. Only the program itself is killed.
 func killWithChildren(*exec.Cmd) {}

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// killWithChildren makes the context of a program end its child processes too, such as the function of 'go run'. In a
-// session of its own, a program that asks for a password on the terminal fails at once. In a background process group
-// it would stop until the timeout.
+// killWithChildren makes the cancellation of a program's context also kill its child processes, such as the function
+// of 'go run'. The program gets its own session, so that a password prompt on the terminal fails at once. In a
+// background process group, the program would stop at the prompt until the timeout.
 func killWithChildren(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

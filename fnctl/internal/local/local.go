@@ -50,7 +50,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	return e.execute(ctx, req.Exec, command, req.ResourceList)
 }
 
-// execute runs a program as a function, with a ResourceList as standard input. Errors contain the name.
+// execute runs a program as a function, with a ResourceList as standard input. Its errors contain the parameter name.
 func (e *Evaluator) execute(
 	ctx context.Context, name string, command []string, list []byte,
 ) (pipeline.Response, error) {
@@ -104,7 +104,7 @@ func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	return cmp.Or(err, ctx.Err())
 }
 
-// programFailure returns a failed program's error in the form of a gateway's error, so that both look the same.
+// programFailure returns a failed program's error in the form of a gateway's error, so that fnctl shows both alike.
 func programFailure(name string, exited *exec.ExitError, resp pipeline.Response) error {
 	details := &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: int32(exited.ExitCode()), //nolint:gosec // small

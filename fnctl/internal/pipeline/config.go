@@ -36,8 +36,8 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 }
 
 // updateConfig replaces the function's configuration by its current version, because earlier functions may have
-// changed it. If a function deleted it, the original content is used. If its file now contains several resources,
-// the first resource is used.
+// changed it. If an earlier function deleted the configuration, the original is used. If the file now contains several
+// resources, the first resource is used.
 func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {
 		// As in kpt, paths are compared as strings: ./fn.yaml differs from fn.yaml.
@@ -58,7 +58,7 @@ func configResources(pkg *pkgtree.Package, configPath string) []*yaml.RNode {
 	return found
 }
 
-// ConfigMap returns the ConfigMap that kpt creates from a function's field configMap in a Kptfile. It may be empty.
+// ConfigMap returns the ConfigMap that kpt creates from a function's field configMap in a Kptfile. data may be empty.
 func ConfigMap(data map[string]string) (*yaml.RNode, error) {
 	config := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
 	config.Field("data").Value.YNode().Style = 0 // each entry on its own line

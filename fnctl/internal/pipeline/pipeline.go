@@ -30,12 +30,12 @@ type Request struct {
 	Exec string
 	// ResourceList is the function's input, as YAML.
 	ResourceList []byte
-	// Waiting shows the user the reason for a wait of the function, such as the start of its pod. Evaluators must not
-	// call it after they return.
+	// Waiting shows the user the reason for the function's wait, such as the start of its pod. Evaluators must not call
+	// it after they return.
 	Waiting func(what string)
 }
 
-// Response is the output of a successful function.
+// Response is the output of a function. If the function failed, it may be incomplete or empty.
 type Response struct {
 	// ResourceList is the function's output.
 	ResourceList []byte

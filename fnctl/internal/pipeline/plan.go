@@ -30,8 +30,8 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places contains each resource's file annotations before a mutator ran. The keys are ids, which another
-	// annotation of the resource contains. places is nil for a validator.
+	// places contains the file annotations of each resource before a mutator runs. The keys are ids from another
+	// annotation of the resources. places is nil for a validator.
 	places map[string]map[string]string
 }
 
@@ -154,8 +154,8 @@ func (o Options) newCalls(pkg *pkgtree.Package, list string, functions []kptfile
 	return calls, nil
 }
 
-// NewCall checks that a function of a package can run, and reads its configuration. It reports an invalid field as
-// a [kptfile.FieldError]. Callers must set the file of this error.
+// NewCall checks that a function of a package can run, and reads its configuration. It reports an invalid field as a
+// [kptfile.FieldError]. Callers must set File in this error.
 func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error) {
 	if f.Exec != "" && !o.AllowExec {
 		return Call{}, &kptfile.FieldError{

@@ -139,8 +139,8 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// checkOutput checks a function's output, and assigns new resources to the function's package. A resource names its
-// file in two annotations, and old SDKs change only one. As in kpt, the changed annotation counts.
+// checkOutput checks a function's output, and assigns new resources to the function's package. Two annotations of a
+// resource contain its file's path. If an old SDK changed only one of them, the changed annotation counts, as in kpt.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
@@ -156,8 +156,9 @@ func (c Call) checkOutput(output []*yaml.RNode) error {
 	return checkResources(output)
 }
 
-// Mutate runs a function on the resources that its selectors match, and returns all resources. While the function
-// runs, resources have an annotation with an id. After an error, they contain no changes of the function.
+// Mutate runs a function on the resources that its selectors match, and returns all resources. While a function with
+// selectors runs, each resource has an id in an annotation. After an error, resources contains no changes of the
+// function.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	call.updateConfig(resources)
 	if !call.isSelective() {

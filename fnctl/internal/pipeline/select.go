@@ -75,8 +75,8 @@ func matchAll(want, have map[string]string) bool {
 	return true
 }
 
-// mergeOutput replaces the selected resources by a function's output, and returns all resources. An output with the
-// id of a selected resource replaces it. Selected resources without output are removed, new resources appended.
+// mergeOutput replaces each selected resource by the function's output with the same id, and returns all resources. It
+// removes selected resources without output, and appends new resources.
 func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	isSelected := map[string]bool{}
 	for _, r := range selected {
@@ -85,7 +85,7 @@ func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	changed := map[string]*yaml.RNode{}
 	var added []*yaml.RNode
 	for _, r := range output {
-		// The first resource with a selected id replaces the selected resource. Copies with the same id are new.
+		// If several resources in the output have the same id, the first is the selected resource and the rest are new.
 		if _, again := changed[resourceID(r)]; isSelected[resourceID(r)] && !again {
 			changed[resourceID(r)] = r
 		} else {

@@ -15,7 +15,7 @@ import (
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the package's position in a serial rendering. first is the lowest index in the package's tree.
+	// index is the package's position in a serial rendering. first is the lowest index of all packages in its tree.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -25,7 +25,7 @@ type task struct {
 	err    error
 
 	mu sync.Mutex
-	// live is the observer that currently shows this task's running function to the user. It is nil if none does.
+	// live is the observer that currently shows this task's running function to the user, or nil.
 	live           Observer
 	started, shown int
 }
@@ -50,8 +50,8 @@ func newTasks(plan *Plan) []*task {
 	return tasks
 }
 
-// innerFirst renders inner packages first, because functions of outer packages also receive their resources. Up to
-// r.Jobs packages run concurrently, but events and results are in serial order.
+// innerFirst renders inner packages first, because functions of outer packages also receive the resources of inner
+// packages. Up to r.Jobs packages run concurrently, but events and results are in the order of a serial rendering.
 func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
 	tasks := newTasks(plan)
 	if r.Jobs > 1 {
@@ -133,8 +133,8 @@ func (t *task) replayEvents(observer Observer) {
 	}
 }
 
-// resourcesUpTo returns the resources of a package tree as a serial rendering leaves them after the failed task
-// with this index. It omits packages that the rendering does not reach.
+// resourcesUpTo returns the resources of a package tree as a serial rendering leaves them if the task with this index
+// fails. It omits packages that the rendering does not reach.
 func (t *task) resourcesUpTo(index int) []*yaml.RNode {
 	if t.index <= index {
 		return t.output

@@ -90,7 +90,7 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	return files, nil
 }
 
-// endLines converts data to Windows line ends if before, the original content, has only Windows line ends.
+// endLines converts data to Windows line endings if before, the original content, has only Windows line endings.
 func endLines(data, before []byte) []byte {
 	ends := bytes.Count(before, []byte("\r\n"))
 	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {
@@ -114,7 +114,7 @@ func (t *Tree) IsOfSubpackage(file string) bool {
 	return ok && f.resources[0].GetAnnotations()[PackageAnnotation] != t.Root.Label()
 }
 
-// Only returns the change of a single file, whose resources are replaced by the given resources.
+// Only returns the changes of [Tree.Changes] for a single file.
 func (t *Tree) Only(file string, resources []*yaml.RNode) ([]Change, error) {
 	changes, err := t.Changes(resources)
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Path != file }), err

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// maxFileBytes is the maximum size of a file, because an untrusted package must not exhaust the memory.
+	// maxFileBytes is the maximum size of a file, so that an untrusted package cannot exhaust the memory.
 	maxFileBytes = 64 << 20
-	// maxIgnoreBytes is the maximum size of a .krmignore, because each path is compared with all of its patterns.
+	// maxIgnoreBytes is the maximum size of a .krmignore file. fnctl compares each path with all of its patterns.
 	maxIgnoreBytes = 1 << 20
 	// MaxPackageBytes is the maximum size of all files of a package together, so that they fit into memory.
 	MaxPackageBytes = 256 << 20
@@ -127,8 +127,8 @@ func (d *disk) displayPath(name string) string {
 	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
 }
 
-// listFiles returns the resource files below a directory, or a single file, as paths in the tree. It omits Git's
-// directories, files that .krmignore names and, unless subpackages is true, files of packages inside the directory.
+// listFiles returns the paths of the resource files below a directory, or of a single file. It omits Git's
+// directories, files that .krmignore excludes and, unless subpackages is true, files of packages inside the directory.
 func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	var found []string
 	base := name
@@ -151,7 +151,7 @@ func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	return found, err
 }
 
-// isGitDir reports whether a directory inside of this directory contains files of Git, which are not read.
+// isGitDir reports whether a directory below the disk's directory contains files of Git, which fnctl does not read.
 func (d *disk) isGitDir(dir string) bool {
 	return dir != "." && (isGit(path.Base(dir)) || isRepository(d.root, dir))
 }

@@ -25,8 +25,8 @@ const (
 	oldIDAnnotation    = "config.k8s.io/id"
 )
 
-// bookkeeping lists the annotations by which functions receive the file, the package and the number of a resource.
-// They do not belong to the user and are never written to files.
+// bookkeeping lists the annotations that pass the file, the package and the number of a resource to functions. They do
+// not belong to the user and are never written to files.
 var bookkeeping = []string{
 	PackageAnnotation,
 	kioutil.PathAnnotation, oldPathAnnotation,
@@ -123,7 +123,7 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 // WriteList writes resources as a ResourceList. Annotations contain the path of each resource's file in the tree.
 func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
 
-// WriteListFor is WriteList with a function's configuration, which may be nil, as functionConfig.
+// WriteListFor is [WriteList] with a function's configuration as functionConfig. config may be nil.
 func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) error {
 	placed := make([]*yaml.RNode, 0, len(resources))
 	for _, r := range resources {

@@ -14,8 +14,8 @@ import (
 )
 
 // MayWrite reports whether a function may write a file with this path. The path must be inside the package, and
-// outside of Git's directory, because Git runs programs from its hooks and configuration. A backslash separates
-// elements too, as on Windows.
+// outside of Git's directory, because Git runs programs from its hooks and configuration. As on Windows, a backslash
+// also separates elements.
 func MayWrite(file string) bool {
 	if !filepath.IsLocal(filepath.FromSlash(file)) {
 		return false
@@ -28,8 +28,8 @@ func MayWrite(file string) bool {
 	return true
 }
 
-// isGit reports whether some file system may treat a name as .git. macOS ignores case and hidden characters.
-// Windows ignores dots and spaces at the end, and accepts a stream's name after a colon and the short name git~1.
+// isGit reports whether some file system may treat a name as .git. macOS ignores case and hidden characters. Windows
+// ignores dots and spaces at the end, accepts a stream's name after a colon, and accepts the short name git~1.
 func isGit(name string) bool {
 	name = strings.Map(func(r rune) rune {
 		if excerpt.IsHidden(r) {
@@ -42,8 +42,8 @@ func isGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// isRepository reports whether a directory is a bare repository or the directory of a worktree, under any name. Like
-// Git, it finds this out by the files, in any spelling that the file system permits. Each may be a link.
+// isRepository reports whether a directory of any name is a bare Git repository or the Git directory of a worktree.
+// Like Git, it checks for files such as HEAD, in any spelling that the file system permits. Each file may be a link.
 func isRepository(root *os.Root, dir string) bool {
 	contains := func(name string, isDir bool) bool {
 		info, err := root.Lstat(path.Join(dir, name))
@@ -53,7 +53,7 @@ func isRepository(root *os.Root, dir string) bool {
 		((contains("objects", true) && contains("refs", true)) || contains("commondir", false))
 }
 
-// isOfGit reports whether a file, whose path contains no links, is in a repository of any name.
+// isOfGit reports whether a file is in a Git directory of any name. The file's path must not contain links.
 func isOfGit(root *os.Root, file string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if isRepository(root, dir) {
@@ -65,11 +65,11 @@ func isOfGit(root *os.Root, file string) bool {
 	}
 }
 
-// mayWriteTo is MayWrite for a path without links below root. It also keeps functions out of repositories of any name.
+// mayWriteTo is [MayWrite] for a path below root without links. It also rejects files in a Git directory of any name.
 func mayWriteTo(root *os.Root, file string) bool { return MayWrite(file) && !isOfGit(root, file) }
 
-// HiddenPath returns the path of a file below dir if the file, or a directory above it, has a name that begins with a
-// dot. If only the path behind symbolic links contains such a name, it returns this path. Otherwise, it returns "".
+// HiddenPath returns the path of a file below dir if the file, or a directory in its path, has a name that begins with
+// a dot. If only the path with resolved links contains such a name, it returns that path. Otherwise, it returns "".
 // Shells and file managers do not show such files, and other programs may read them as configuration or run them.
 func HiddenPath(dir, file string) string {
 	target, _ := resolveLinks(dir, file) // empty if dir does not exist yet
@@ -81,8 +81,8 @@ func HiddenPath(dir, file string) string {
 	return ""
 }
 
-// resolveLinks returns the path below dir that a path leads to, with all symbolic links resolved. Elements at the end
-// that do not exist stay unchanged. A link to a missing file is an error.
+// resolveLinks resolves all symbolic links in the path of a file below dir, and returns the result relative to dir.
+// Elements at the end that do not exist stay unchanged. A link to a missing file is an error.
 func resolveLinks(dir, file string) (string, error) {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {

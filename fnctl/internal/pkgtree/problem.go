@@ -57,11 +57,11 @@ func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 // parserError matches a syntax error of the YAML library, and captures line and reason. Lines count from 1.
 var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// parseProblem returns the line and the reason for which kyaml cannot read a file. The text, such as ":3: reason",
-// follows the file's name. Unlike kyaml's errors, it never contains the file's content, which may be secret.
+// parseProblem returns the line and the reason of kyaml's failure to read a file, such as ":3: reason". Callers append
+// this text to the file's name. Unlike kyaml's errors, it never contains the file's content, which may be secret.
 func parseProblem(data []byte) error {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
-	line := 0 // lines before the document
+	line := 0 // number of lines before the document
 	for {
 		end := separator.FindStringIndex(text)
 		document := text

@@ -59,9 +59,9 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// commentOutline returns the comments on lines of their own, each with the number of values before it. It ignores
-// the YAML nodes of comments, because the YAML library may attach a comment to other nodes in a ResourceList than
-// in a file. Repeated comments count once.
+// commentOutline returns the comments on lines of their own, each with the number of values before it. It ignores the
+// YAML nodes of comments, because the YAML library may attach the same comment to different nodes in a file and in a
+// ResourceList. Repeated comments count once.
 func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0

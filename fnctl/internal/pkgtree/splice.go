@@ -13,8 +13,8 @@ import (
 // statusField is the field of a resource that tools write. All other fields belong to the author.
 const statusField = "status"
 
-// spliceChanges replaces only the status in the text of a file, so that the author's text is not converted to
-// kyaml's format. It returns false unless the file has a single resource of which only the status changed.
+// spliceChanges replaces only the status in the text of a file, so that the author's text is not converted to kyaml's
+// format. It returns false unless the file has a single resource and only its status changed.
 func spliceChanges(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
 	if len(before) != 1 || len(after) != 1 || !sameResources(withoutStatus(before[0]), withoutStatus(after[0])) {
 		return nil, false
@@ -75,7 +75,7 @@ func cutStatus(text string) (head, tail string) {
 	return strings.Join(lines[:end], ""), strings.Join(lines[end:], "")
 }
 
-// lastComments returns the number of lines before the comments at the end of a file. comments is their text.
+// lastComments returns the number of lines before the comments at the end of a file. comments contains their text.
 func lastComments(lines []string, comments string) int {
 	left := 0
 	for line := range strings.Lines(comments) {

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// Apply writes changes below dir, all or none as far as the file system allows. It writes nothing if ctx expires
-// before the first file is changed, if a new file already exists, such as a file in .krmignore, or if a file
-// changed since it was read.
+// Apply writes all changes below dir, or none as far as the file system allows. It writes nothing if ctx expires
+// before the first file is changed, or if a file changed since it was read. It also writes nothing if a new file
+// already exists, for example a file that .krmignore excludes.
 func Apply(ctx context.Context, dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -39,8 +39,8 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 	return nil
 }
 
-// Check returns an error if [Apply] would reject the path of one of the changes, or what its file contains by now. It
-// writes nothing, so that it finds no failures of writes, such as read-only files.
+// Check returns an error if [Apply] would reject the path of a change, or the current content of the changed file. It
+// writes nothing, so that it does not find write errors, such as read-only files.
 func Check(dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -104,7 +104,7 @@ type staging struct {
 type step struct {
 	path string // path of the change
 	temp string // file that replaces target, empty for a deletion
-	// target is the file to replace or delete. If a link is replaced, target is the linked file, so that the link stays.
+	// target is the file to replace or delete. A change through a link replaces the linked file, and the link stays.
 	target string
 }
 
@@ -119,7 +119,7 @@ func (s *staging) prepareChange(c Change) error {
 			return notWritten(err)
 		}
 	}
-	if err := checkChange(s.root, c); err != nil { // in the new directory, names that are too long are errors
+	if err := checkChange(s.root, c); err != nil { // after makeDirs, a name that is too long is an error
 		return err
 	}
 	if c.After == nil {
@@ -132,8 +132,8 @@ func (s *staging) prepareChange(c Change) error {
 	return nil
 }
 
-// targetOf returns the file to create, replace or delete, in a path whose directories are not links. Links must not
-// lead out of the package, and the target must not be a file of Git.
+// targetOf returns the path of the file to create, replace or delete, with resolved links in its directories. Links
+// must not lead out of the package, and the target must not be a file of Git.
 func targetOf(root *os.Root, c Change) (string, error) {
 	dir, err := resolveLinks(root.Name(), path.Dir(c.Path))
 	target := path.Join(dir, path.Base(c.Path))
@@ -201,7 +201,7 @@ func (s *staging) write(name string, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, file.Close())
 }
 
-// commit carries out the steps.
+// commit renames the temporary files to their targets, and then deletes files.
 func (s *staging) commit() error {
 	s.steps = append(s.steps, s.deletions...)
 	var done []string

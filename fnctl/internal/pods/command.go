@@ -91,7 +91,7 @@ func (c *podsCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// showPools writes all pools once.
+// showPools prints the pools that the user selected, as JSON or as a table.
 func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
 	selected := &podmanagerv1.ListPoolsResponse{}
 	for _, pool := range list.GetPools() {

@@ -15,7 +15,7 @@ type key struct{ reference, digest string }
 
 func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
 
-// Changes finds the rows of the table of pods to print after a pool has changed. The zero value is usable.
+// Changes determines the table rows to print after a change of a pool of function pods. The zero value is usable.
 type Changes struct {
 	shown map[key]map[string]Row // inner keys are names of pods
 }

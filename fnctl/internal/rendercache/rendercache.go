@@ -24,7 +24,7 @@ import (
 // maxBytes is the maximum size of the cache on disk after a render, 1 GiB.
 const maxBytes = 1 << 30
 
-// staleAfter is the age after which a temporary cache file is removed, because a killed process left it behind.
+// staleAfter is the age at which a temporary cache file is removed as a leftover of a killed process.
 const staleAfter = time.Hour
 
 // Fingerprint identifies everything that affects a function's output besides its input, such as the digest of the
@@ -40,7 +40,7 @@ type Cache struct {
 	max         int64
 }
 
-// Open opens the cache in the user's directory. It calls next for missing responses. Callers must close the cache.
+// Open opens the cache in the user's directory. The cache calls next for missing responses. Callers must close it.
 func Open(fingerprint Fingerprint, next pipeline.Evaluator) (*Cache, error) {
 	parent, err := os.UserCacheDir()
 	if err != nil {
@@ -60,21 +60,21 @@ func open(dir string, maxSize int64, fingerprint Fingerprint, next pipeline.Eval
 func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	fingerprint, err := c.fingerprint(ctx, req.Image, req.Tag)
 	if err != nil || fingerprint == "" {
-		return c.Evaluator.Evaluate(ctx, req) // the evaluator explains the error
+		return c.Evaluator.Evaluate(ctx, req) // the evaluator reports the error
 	}
 	input := sha256.Sum256(req.ResourceList)
 	key := sha256.Sum256(append([]byte(fingerprint), input[:]...))
 	name := filepath.Join(c.dir, hex.EncodeToString(key[:]))
 	if resp, ok := read(name); ok {
 		now := time.Now()
-		_ = os.Chtimes(name, now, now) // the least recently used entries are removed first
+		_ = os.Chtimes(name, now, now) // Close removes the least recently used entries
 		return resp, nil
 	}
 	resp, err := c.Evaluator.Evaluate(ctx, req)
 	if err != nil {
 		return resp, err
 	}
-	// The tag still means the same image as before the function ran, so that the response may be reused.
+	// Store the response only if the tag still refers to the same image as before the evaluation.
 	if after, err := c.fingerprint(ctx, req.Image, req.Tag); err == nil && after == fingerprint {
 		c.write(name, resp)
 	}

@@ -114,7 +114,7 @@ func (r *Report) functions() []function {
 	}
 	var all []function
 	add := func(list string, steps []pipeline.Step) {
-		seen := map[*pkgtree.Package]int{} // number of functions of each package
+		seen := map[*pkgtree.Package]int{} // number of functions of each package so far
 		for _, taken := range steps {
 			s, pkg := newStep(taken), taken.Call.Package
 			f := function{
@@ -154,7 +154,7 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// The result names no known file, or a path relative to an inner package. Its resource determines the file.
+	// If the result names no known file, or a path relative to an inner package, its resource determines the file.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}

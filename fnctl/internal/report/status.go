@@ -29,8 +29,8 @@ type renderStatus struct {
 	ErrorSummary string `yaml:"errorSummary,omitempty"`
 }
 
-// SetStatus writes the outcome of a package's rendering into its Kptfile. The condition "Rendered" replaces an
-// earlier condition, and each function gets an entry. All other conditions stay.
+// SetStatus writes the outcome of a package's rendering into its Kptfile, with an entry for each function. It replaces
+// the condition "Rendered" and keeps all other conditions.
 func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) error {
 	if err := kptfile.ChooseStyle(root); err != nil {
 		return err
@@ -65,7 +65,7 @@ func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error
 	return root.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
 }
 
-// otherConditions returns the conditions that other tools wrote, with other types than "Rendered".
+// otherConditions returns the conditions that other tools wrote, with a type other than "Rendered".
 func otherConditions(conditions []*yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, c := range conditions {
@@ -111,7 +111,7 @@ func newRenderStatus(rendering *pipeline.Rendering) renderStatus {
 	return s
 }
 
-// toNode returns a value as YAML.
+// toNode converts a value to a YAML node.
 func toNode(value any) (*yaml.RNode, error) {
 	data, err := encodeWide(value)
 	if err != nil {

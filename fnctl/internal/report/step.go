@@ -74,7 +74,7 @@ func problem(err error) string {
 	return err.Error()
 }
 
-// failure describes a failed step in a line. It is empty if the function succeeded.
+// failure describes a failed step in one line. It is empty if the function succeeded.
 func (s step) failure() string {
 	name := cmp.Or(s.Name, s.Image, s.Exec)
 	switch {
@@ -89,7 +89,7 @@ func (s step) failure() string {
 // ResultsFile is the name of the file with all results in the directory of --results-dir.
 const ResultsFile = "results.yaml"
 
-// list is a FunctionResultList of kpt.
+// list is the content of results.yaml, a FunctionResultList of kpt.
 type list struct {
 	yaml.ResourceMeta `yaml:",inline"`
 	ExitCode          int    `yaml:"exitCode"`
@@ -110,7 +110,7 @@ func WriteResults(dir string, steps []pipeline.Step) (string, error) {
 	return name, nil
 }
 
-// newList returns the content of results.yaml, the results of the functions that ran.
+// newList returns the results of the functions that ran, for results.yaml.
 func newList(steps []pipeline.Step) list {
 	results := list{ResourceMeta: yaml.ResourceMeta{
 		TypeMeta:   yaml.TypeMeta{APIVersion: "kpt.dev/v1", Kind: "FunctionResultList"},

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// FromYAML returns the results of a ResourceList. Older functions write them to the field items of a map.
+// FromYAML decodes the results in a ResourceList. Older functions write a map with the results in the field items.
 func FromYAML(node *yaml.RNode) ([]Record, error) {
 	if node.IsNilOrEmpty() {
 		return nil, nil
@@ -28,7 +28,7 @@ func FromYAML(node *yaml.RNode) ([]Record, error) {
 	return records, nil
 }
 
-// UnmarshalYAML decodes a field. Its values may have any type. Older SDKs write proposedValue as suggestedValue.
+// UnmarshalYAML decodes a result's field. Values may have any type. Older SDKs write proposedValue as suggestedValue.
 func (f *Field) UnmarshalYAML(node *yaml.Node) error {
 	var fields struct {
 		Path           string    `yaml:"path"`

@@ -26,7 +26,7 @@ type Config struct {
 type Runner interface {
 	// Dial connects to the gateway of the runner, without a network port.
 	Dial(ctx context.Context) (net.Conn, error)
-	// Sandboxes returns a text for users about the method that starts sandboxes.
+	// Sandboxes describes the method that starts sandboxes, as text for users.
 	Sandboxes() string
 	// Fingerprint identifies everything that affects a function's output besides its input, so that the output can be
 	// cached. It is empty for functions whose output depends on the network.
@@ -35,10 +35,10 @@ type Runner interface {
 	Close() error
 }
 
-// Launcher is the test result of a program that starts sandboxes on this machine, such as bubblewrap.
+// Launcher is the test result of a launcher, a program that starts sandboxes, such as bubblewrap.
 type Launcher struct {
 	Name string `json:"name"`
-	// Problem is the reason for a failed trial. It is empty if the launcher works.
+	// Problem is the reason for a failed test. It is empty if the launcher works.
 	Problem string `json:"problem,omitempty"`
 }
 

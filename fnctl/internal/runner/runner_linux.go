@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 )
 
-// Start starts a function runner in this process, with the settings in its environment. Callers must close it.
+// Start starts a function runner in this process, with settings from environment variables. Callers must close it.
 func Start(ctx context.Context, cfg Config) (Runner, error) {
 	settings, err := localrunner.Load()
 	if err != nil {

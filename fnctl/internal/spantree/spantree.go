@@ -27,7 +27,7 @@ type Call struct {
 	Missing string
 }
 
-// span is a line of the tree.
+// span is a line of the tree. It represents the call or one of its phases.
 type span struct {
 	name         string
 	offset, took time.Duration // offset counts from the start of the call
@@ -91,7 +91,7 @@ func describe(e *gatewayv1.Evaluation) string {
 }
 
 const (
-	nameColumns = 18 // including the branches of the tree
+	nameColumns = 18 // name and branches of the tree
 	barColumns  = 24
 )
 
@@ -124,7 +124,7 @@ func (p *printer) span(s *span, indent, below string) {
 	}
 }
 
-// bar draws the start and duration of a span within its call. A short span gets a single column.
+// bar draws a bar with the start and duration of a span within its call. A short span gets a single column.
 func (p *printer) bar(s *span) string {
 	column := func(d time.Duration) int {
 		return min(int(float64(d)/float64(p.total)*barColumns+.5), barColumns)

@@ -181,7 +181,7 @@ func (s Snapshot) failures(name func(string) string) []string {
 	for _, f := range groups {
 		e := f.Last
 		ago := phase.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
-		fault := cmp.Or(e.GetFault(), "-") // earlier gateways do not report the fault
+		fault := cmp.Or(e.GetFault(), "-") // older gateways do not report the fault
 		lines = append(lines, fmt.Sprintf("%6d  %s  %s: %s: %s (%s ago)", f.Count,
 			cmp.Or(name(phase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))
 	}

@@ -30,13 +30,13 @@ type Progress struct {
 	Width func() int
 
 	running string // name of the running function
-	detail  string // phrase with the number of its resources
-	nothing bool   // true if its selectors match no resource
+	detail  string // number of the function's resources, as a phrase
+	nothing bool   // true if the function's selectors match no resource
 
 	// mu guards the fields below, and the output while a function runs.
 	mu      sync.Mutex
 	waiting string        // reason for which the function waits
-	elapsed time.Duration // time since its start, in seconds
+	elapsed time.Duration // time since the function's start, in whole seconds
 	stop    func()        // stops signLife and waits for its end
 }
 
@@ -133,7 +133,7 @@ func (p *Progress) Waiting(what string) {
 	}
 }
 
-// usualDuration is the number of columns reserved for a duration, to cut names at the same column in all lines.
+// usualDuration is the number of columns for a duration, so that names are cut at the same column in all lines.
 const usualDuration = len("12.345s")
 
 // Finished shows the outcome of a function, with its results and its log.

@@ -120,13 +120,13 @@ func OneLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", " ")
 }
 
-// paint changes how a text looks.
+// paint is a function that adds a style, such as a colour, to a text.
 type paint func(text string) string
 
 // plain leaves a text unchanged.
 func plain(text string) string { return text }
 
-// style makes texts bold, faint or coloured if colour is true, by sequences that all terminals support.
+// style makes texts bold, faint or coloured if colour is true, with escape sequences that all terminals support.
 type style struct{ colour bool }
 
 func (s style) escape(code, text string) string {
