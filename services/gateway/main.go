@@ -30,7 +30,7 @@ func main() {
 		s.Secrets = append(s.Secrets, s.TLS.Directory)
 	}
 	build := func(_ context.Context, frame servermain.Frame) ([]serve.Component, error) {
-		services, err := gateway.Connect(s.Config, frame) // open until the process exits
+		services, err := gateway.Connect(s.Config, frame) // its connections stay open until the process exits
 		if err != nil {
 			return nil, err
 		}

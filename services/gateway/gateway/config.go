@@ -58,22 +58,22 @@ type Config struct {
 	// address. The gateway closes further connections. Raise it behind a proxy or a service mesh that makes a
 	// connection for each caller.
 	MaxConnections int `split_words:"true" default:"256"`
-	// DefaultImagePrefix is the prefix of image names without a slash. Set it to the same value for gateway,
-	// pod-manager and image-resolver.
+	// DefaultImagePrefix is added before image names without a slash. Set it to the same value for gateway, pod-manager
+	// and image-resolver.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// DisableRuntimes are the runtimes that the gateway does not use: `exec`, `sandbox`, `pod`.
 	DisableRuntimes []string `split_words:"true"`
 
-	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each DNS address of the host, as
-	// for a headless Service, is a replica.
+	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. If the host has several DNS addresses,
+	// such as a headless Service, each address is a replica.
 	ImageResolver string `split_words:"true"`
-	// PodManager is the URL of the pod-manager, such as `http://name:9448`. Each DNS address of the host is a
-	// replica. Without a pod-manager, functions run only as local binaries.
+	// PodManager is the URL of the pod-manager, such as `http://name:9448`. If the host has several DNS addresses, each
+	// address is a replica. Without a pod-manager, functions run only as local binaries.
 	PodManager string `split_words:"true"`
 
-	// FunctionNetwork are patterns of repositories whose functions may use the network, such as
-	// `ghcr.io/example/fn-*`. `*` matches any text without a slash, `**` any text. A pattern may name a registry by
-	// any of the registry's names.
+	// FunctionNetwork are patterns of repositories whose functions may use the network, such as `ghcr.io/example/fn-*`.
+	// `*` matches any text without a slash, `**` any text. A pattern may contain any of a registry's names, such as
+	// `index.docker.io`.
 	FunctionNetwork []string `split_words:"true"`
 	// Secrets are files and directories that no function may read.
 	Secrets []string `ignored:"true"`
@@ -101,7 +101,7 @@ func (c PodConfig) check(checks *config.Checks) {
 	checks.That(c.IdleTimeout > 0, "Pod.IdleTimeout", c.IdleTimeout, "more than zero")
 }
 
-// Defaults of [ExecConfig].
+// Defaults of [ExecConfig.Queue] and [ExecConfig.PreforkTotal].
 const (
 	defaultExecQueue    = 1000
 	defaultPreforkTotal = 16
@@ -174,7 +174,7 @@ func (c *Config) Validate() error {
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
 // memoryBudget returns the maximum memory of all requests with their outputs, in bytes. The default depends on the
-// container's memory limit. root is the directory of the container's control group.
+// container's memory limit, which is read from root, the directory of the container's control group.
 func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)

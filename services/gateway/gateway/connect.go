@@ -20,15 +20,16 @@ import (
 
 // Services contains the services that a gateway calls, over the network or in the same process.
 type Services struct {
-	// ImageResolver resolves image names to digests, and lists the tags of images in registries. If it is nil, a
-	// version constraint such as ">=1.2" matches only tags of images that are mapped to local binaries.
+	// ImageResolver resolves image names to digests, and lists the tags of images in registries. If it is nil, a version
+	// constraint such as ">=1.2" can select only tags of images that run as local binaries.
 	ImageResolver imageresolverv1connect.ImageResolverServiceClient
 	// PodManager leases function pods. If it is nil, the gateway runs no functions in pods.
 	PodManager lease.Manager
 	// PodIdentity is the certificate that the gateway presents to function pods. If it is nil, the gateway presents
 	// the program's own certificate.
 	PodIdentity *mtls.Identity
-	// Binaries lists the local binaries that FunctionConfig objects define. It is nil if no such objects are read.
+	// Binaries lists the local binaries that FunctionConfig objects (a custom resource of Porch) define. It is nil if the
+	// gateway does not read FunctionConfigs.
 	Binaries binaries.Source
 	// Sandboxes starts functions in sandboxes on this machine. It is nil if sandboxes are disabled, or do not work on
 	// this machine.

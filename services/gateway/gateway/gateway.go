@@ -45,7 +45,7 @@ const maxLogRate = 10
 // caller then connects again, possibly to another replica, so that the load spreads over all replicas.
 const maxConnectionAge = 5 * time.Minute
 
-// New sets up a gateway. The returned component contains its ports and its background tasks.
+// New sets up a gateway. The returned component contains the gateway's ports and background tasks.
 func New(cfg Config, services Services, frame servermain.Frame) (serve.Component, error) {
 	component, err := newComponent(cfg, services, frame)
 	if err != nil {
@@ -175,8 +175,8 @@ func (e evaluators) newChain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tagSources returns the sources of tags that may satisfy a version constraint such as ">=1.2". Images of local
-// binaries take precedence over registries.
+// tagSources returns the lists of tags in which the gateway searches for a tag that satisfies a version constraint such
+// as ">=1.2". It puts the images of local binaries before the registries.
 func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)
@@ -222,8 +222,8 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 	})
 }
 
-// newHandler returns the HTTP handler of the ports where callers evaluate functions. It serves evaluations, the
-// gateway's status and, unless pools is nil, the list of function pods.
+// newHandler returns the HTTP handler of the ports for callers. It evaluates functions, and returns the gateway's
+// status. Unless pools is nil, it also lists the function pods.
 func newHandler(
 	cfg Config, pools lease.Manager, frame servermain.Frame, requests *evalhandler.Handler, shown *status.Service,
 ) (*rpcserve.Handler, error) {

@@ -33,8 +33,8 @@ func newPodConns(cfg Config, services Services, frame servermain.Frame) *podconn
 	})
 }
 
-// poolService returns a read-only RPC service that lists the function pods of m. Users can thus list pods without
-// the pod-manager's address.
+// poolService returns a read-only RPC service that lists the function pods of the pod-manager m. Users can then list
+// pods through the gateway, without the pod-manager's address.
 func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxQueries and maxQueriesPerPeer limit concurrent queries of the gateway's state, in total and by client
-	// address. Each answer occupies about a megabyte in a large cluster. A watch of pools counts until it ends.
+	// maxQueries and maxQueriesPerPeer limit concurrent queries of the gateway's state, in total and for each client
+	// address. Each answer occupies about a megabyte in a large cluster. A watch of pools counts as a query until it ends.
 	maxQueries        = 64
 	maxQueriesPerPeer = 16
 	// queryTimeout is the time within which a client must read the answer to a query. Watches of pools have no such
@@ -25,19 +25,19 @@ const (
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits concurrent queries of the gateway's state, such as its status or its pools. It is safe for
-// concurrent use. Queries do not use the memory budget of evaluations, so that users can query the state while
-// evaluations wait for memory.
+// queries limits concurrent queries of the gateway's state, such as its status or its pools. Queries do not use the
+// memory budget of evaluations, so that users can query the state while evaluations wait for memory. It is safe for
+// concurrent use.
 type queries struct {
 	mu    sync.Mutex
 	count int
-	peers map[string]int // queries by client address
+	peers map[string]int // number of running queries of each client address
 }
 
 func newQueries() *queries { return &queries{peers: make(map[string]int)} }
 
-// changeCount adds n, which is 1 or -1, to the number of the client's running queries. It returns false without a
-// change if a limit would be exceeded.
+// changeCount adds n, which is 1 or -1, to the number of a client's running queries. If the sum would exceed a limit,
+// changeCount returns false and changes nothing.
 func (q *queries) changeCount(peer string, n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// UnprivilegedGroup is the group of sandboxed processes if this program runs as root. The group must be able to
-// read the files of stored images.
+// UnprivilegedGroup is the group ID of sandboxed processes if this program runs as root. The group must be able to read
+// the files of stored images.
 const UnprivilegedGroup = sandbox.Unprivileged
 
 // SandboxConfig configures the evaluator that runs functions in sandboxes. Only function-runner and fnctl set and
@@ -24,8 +24,8 @@ type SandboxConfig struct {
 	// Launcher selects the program that starts sandboxes, such as bubblewrap. It is the value of the setting
 	// FNR_SANDBOX. If it is empty, functions do not run in sandboxes.
 	Launcher string
-	// Required makes the program fail at its start if FNR_SANDBOX=auto finds no launcher that works. If it is false,
-	// the program then runs without sandboxes.
+	// Required makes the program fail at its start if FNR_SANDBOX is auto and no launcher works. If Required is false, the
+	// program then runs without sandboxes.
 	Required bool
 	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the number of processes of a sandbox.
 	// If this program runs as root, all bubblewrap sandboxes of a function share the limit MaxProcesses.
@@ -46,8 +46,8 @@ func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 // Sandboxes starts functions in sandboxes on this machine. A gateway closes its Sandboxes when it stops.
 type Sandboxes = sandbox.Launcher
 
-// FindSandboxes returns a program that can start sandboxes, or nil if sandboxes are off. If no program works, it
-// returns an error, or nil if FNR_SANDBOX is auto and sandboxes are not required.
+// FindSandboxes returns a launcher that can start sandboxes. It returns nil if sandboxes are off. If no launcher works,
+// it returns an error. It returns nil instead if FNR_SANDBOX is auto and sandboxes are not required.
 func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -55,8 +55,8 @@ func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sa
 	return sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
-		// Go's runtime reads settings such as GOMAXPROCS from the environment. They are set here, because crun and runc
-		// add no variables to a function's environment.
+		// Set the variables of Go's runtime, such as GOMAXPROCS, here, because crun and runc add no variables to a function's
+		// environment.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 }
@@ -73,7 +73,7 @@ func newSandbox(cfg Config, services Services, frame servermain.Frame) (*sandbox
 		Service: function.ServiceConfig{
 			Program:  "gateway",
 			Settings: cfg.Exec.Settings,
-			Confinement: function.Confinement{ // applies only to the launcher direct
+			Confinement: function.Confinement{ // used only by the launcher "direct"
 				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes,
 			},
 			MaxMessageBytes: cfg.MaxMessageBytes,

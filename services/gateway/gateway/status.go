@@ -35,7 +35,7 @@ func statusService(s *status.Service, q *queries) rpcserve.Service {
 	}
 }
 
-// maxStatusConnections is the maximum number of connections of browsers to the status page.
+// maxStatusConnections is the maximum number of concurrent connections to the status page.
 const maxStatusConnections = 32
 
 // statusPage returns the port of the status page. If there is no pod-manager, the page shows no pods.
@@ -51,7 +51,7 @@ func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame serv
 	}
 }
 
-// hostname returns the name of this replica for the status page. It is empty if the system does not provide it.
+// hostname returns the name of this replica for the status page. It is empty if the operating system returns an error.
 func hostname() string {
 	name, _ := os.Hostname()
 	return name

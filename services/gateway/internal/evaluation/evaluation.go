@@ -26,8 +26,8 @@ type Request struct {
 	ResourceList []byte
 	// Caller is the address of the caller. It is empty if the address is unknown.
 	Caller string
-	// Limit limits the total time of the evaluation. A function's own time limit, if any, replaces it when the
-	// function can start.
+	// Limit limits the total time of the evaluation. If the function has its own time limit, that limit replaces Limit as
+	// soon as the function can start.
 	Limit function.TimeLimit
 	// Measured records the progress of the evaluation for metrics and logs. If it is nil, nothing is recorded.
 	Measured *evalmetrics.Evaluation
@@ -49,7 +49,7 @@ type Response struct {
 
 // Evaluator runs functions in one kind of environment: as local binaries, in sandboxes or in pods.
 type Evaluator interface {
-	// Name returns the evaluator's name, by which the setting FNR_DISABLE_RUNTIMES can disable the evaluator.
+	// Name returns the evaluator's name. The setting FNR_DISABLE_RUNTIMES disables evaluators by their names.
 	Name() string
 	// Evaluate runs the function. An error of class fault.NotFound means that this evaluator does not serve the image,
 	// so that the next evaluator is called. Evaluators must return it for no other reason.

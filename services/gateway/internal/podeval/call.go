@@ -20,9 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare is the divisor of the connect timeout for a pod that has been used before. If such a pod accepts no
-// connection within a fifth of the timeout, it is probably gone. A pod that failed in an earlier attempt gets the
-// whole timeout, because the pod-manager has since checked that it works.
+// warmShare is the number by which the connect timeout is divided for a pod that has been used before. If such a pod
+// accepts no connection within a fifth of the timeout, it is probably gone. A pod that failed in an earlier attempt
+// gets the whole timeout, because the pod-manager has since checked that the pod works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(
@@ -59,9 +59,9 @@ func (e *Evaluator) callPod(
 	return out, nil
 }
 
-// parseResults checks the resource list in a pod's answer, and returns its results. The server in the pod has
-// already checked the list, but another program in the pod could answer in its place. An invalid list must not get
-// into the caller's package.
+// parseResults checks the resource list in a pod's answer, and returns the list's results. The server in the pod has
+// already checked the list, but another program in the pod could answer instead of the server. An invalid list must not
+// get into the caller's package.
 func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
@@ -106,8 +106,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod waits until conn is connected, but no longer than the pod's connect timeout. After a failed DNS
-// lookup, the longer timeout of a new pod applies, because the lookup's error does not mean that the pod is gone.
+// connectPod waits until conn is connected, but no longer than the pod's connect timeout. After a failed DNS lookup, it
+// waits as long as for a new pod, because a failed lookup does not mean that the pod is gone.
 func (e *Evaluator) connectPod(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request, granted *lease.Granted, again bool,
 ) error {
@@ -145,8 +145,8 @@ func nameUnknown(err error) bool {
 	return ok
 }
 
-// lookupFailed reports whether the name servers did not answer, so that the pod may still exist. It returns false
-// if they answered that the name does not exist, because the pod's Service was then deleted.
+// lookupFailed reports whether err means that the name servers did not answer. The pod may then still exist. If the
+// name servers answered that the name does not exist, the pod's Service was deleted, and lookupFailed returns false.
 func lookupFailed(err error) bool {
 	lookup, ok := errors.AsType[*net.DNSError](err)
 	return ok && !lookup.IsNotFound

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// leasePod requests a lease on a pod from the pod-manager and waits for it. The pod-manager avoids the pods that
-// failed in earlier attempts if there are other pods.
+// leasePod requests a lease on a pod from the pod-manager and waits for it. If possible, the pod-manager selects a pod
+// that did not fail in an earlier attempt.
 func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried *tries) (lease.Lease, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -41,8 +41,8 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 	return held, nil
 }
 
-// repoDigest returns a leased pod's image as reference@digest. It uses strings.Join to allocate the text on the
-// heap, because attribute.StringSlice copies the text by reflection, which escape analysis does not see.
+// repoDigest returns a leased pod's image as reference@digest. It uses strings.Join, because the text must be on the
+// heap: attribute.StringSlice reads it by reflection, which the compiler's escape analysis does not see.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

@@ -36,9 +36,9 @@ func newMetrics(provider metric.MeterProvider) *metrics {
 	}
 }
 
-// countLease records the durations of a granted lease's phases, such as queue or pull. The time without a reachable
-// pod-manager counts as queue. The phases connect and resolve are recorded later, because they continue in the
-// gateway.
+// countLease records the durations of a granted lease's phases, such as queue or pull. unreached, the time in which no
+// pod-manager could be reached, counts as queue. The phases connect and resolve are recorded later, because they
+// continue in the gateway.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -62,8 +62,8 @@ func (m *metrics) countLease(
 	}
 }
 
-// notLeased records the metrics of a lease that was not granted. The gateway has measured the durations of the
-// phases itself, because the pod-manager reports durations only with a granted lease.
+// notLeased records the metrics of a lease that was not granted. It uses durations that the gateway has measured,
+// because the pod-manager reports durations only with a granted lease.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
 	for step, took := range p.spent {
@@ -83,8 +83,8 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 }
 
 // coldStartFailed reports whether a rejected lease counts as a failed cold start. It returns true if the pod was
-// starting, or if err means that no pod can start. The pod-manager may know that before the first phase, because it
-// caches missing images.
+// starting, or if err means that no pod can start. In the latter case, the lease may have had no phase yet: the
+// pod-manager rejects it at once if it remembers that the image is missing.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }
@@ -93,7 +93,7 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the time of connecting to a pod: the time took in the gateway, and the pod-manager's part.
+// countConnect records the time of connecting to a pod. It adds the pod-manager's share to took, the gateway's share.
 func countConnect(ctx context.Context, req evaluation.Request, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

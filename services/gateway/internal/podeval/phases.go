@@ -31,10 +31,11 @@ func eventsBetween(from, to podmanagerv1.Phase) []string {
 	case to == podmanagerv1.Phase_PHASE_QUEUED:
 		names = append(names, "queued")
 	case to == phaseGranted && from != podmanagerv1.Phase_PHASE_UNSPECIFIED:
-		names = append(names, "ready") // no event for a lease without a phase: it was granted at once
+		names = append(names, "ready") // not for a lease that was granted at once, without a phase
 	}
 	return names
 }
 
-// isStarting reports whether a lease waits for the start of its pod. Phases are numbered in their order.
+// isStarting reports whether a lease waits for the start of its pod. Phases are numbered in the order of their
+// occurrence.
 func isStarting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podeval is the pod evaluator: it leases a pod from the pod-manager, calls the server in the pod, and
-// reports the outcome when it ends the lease. If the pod fails, it retries the evaluation on another pod while the
-// caller waits. That is safe because functions are pure: they have no side effects.
+// Package podeval is the pod evaluator: it leases a pod from the pod-manager, calls the server in the pod, and reports
+// the outcome when it ends the lease. If the pod fails, the evaluator retries the evaluation on another pod while the
+// caller waits. A retry is safe, because functions are pure: they have no side effects.
 package podeval
 
 import (
@@ -92,7 +92,7 @@ func (e *Evaluator) attemptOnPod(
 	if err != nil {
 		return evaluation.Response{}, err
 	}
-	outcome, reason := lease.Abandoned, "the gateway panicked" // unless callPod returns
+	outcome, reason := lease.Abandoned, "the gateway panicked" // replaced when callPod returns
 	defer func() { held.Finish(outcome, reason) }()
 	granted := held.Granted()
 	ctx, cancel := runLimit(granted, req).Context(ctx)
@@ -106,8 +106,8 @@ func (e *Evaluator) attemptOnPod(
 	return resp, err
 }
 
-// runLimit returns the time limit for the call of a function in a pod. If the pod cache configuration sets a limit
-// for the function, that limit begins now. Otherwise the request's limit applies.
+// runLimit returns the time limit for the call of a function in a pod. If the pod cache configuration contains a limit
+// for the function, that limit starts now. Otherwise the request's limit continues.
 func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {

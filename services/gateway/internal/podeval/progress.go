@@ -41,7 +41,7 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics
 	}
 }
 
-// queue is the name of the phase before the pod-manager has reported any phase of the lease.
+// queue is the phase of a lease for which the pod-manager has not yet reported a phase.
 const queue = "queue"
 
 // recordWaiting records the phase of the lease and the reason of the wait, as reported by the pod-manager.
@@ -92,8 +92,8 @@ func (p *progress) endWithError(err error) {
 	p.leavePhase()
 }
 
-// timeUnreached returns the total time in which the gateway could reach no pod-manager. It is complete only after
-// the lease was granted or has failed.
+// timeUnreached returns the total time in which the gateway could reach no pod-manager. The total is complete only
+// after the lease was granted or has failed.
 func (p *progress) timeUnreached() time.Duration {
 	return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED]
 }

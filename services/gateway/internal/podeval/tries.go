@@ -67,7 +67,7 @@ func isTimeout(err error) bool {
 }
 
 // waitToRetry waits for the backoff delay before a retry on the same pod. It returns an error if the evaluation's
-// deadline passes before.
+// deadline passes during the wait.
 func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken *brokenPodError) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -78,8 +78,8 @@ func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken 
 	return interruptedError(ctx, req.Given, time.Since(t.began), doing)
 }
 
-// describePods describes the failed attempts and their pods, for the end of an error message. It returns an empty
-// text after a single attempt.
+// describePods describes the failed attempts and their pods, for the end of an error message. The description is empty
+// after a single attempt.
 func (t *tries) describePods() string {
 	switch pods := len(t.pods); {
 	case t.attempts == 1:

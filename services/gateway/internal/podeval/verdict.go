@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// brokenPodError means that a pod failed, so that the evaluation may succeed on another pod. The failed pod does
-// not answer, or another program answers in place of its server.
+// brokenPodError means that a pod failed, so that the evaluation may succeed on another pod. Either the pod does not
+// answer, or a program other than the pod's server answers.
 type brokenPodError struct {
 	pod   string
 	cause error
@@ -113,8 +113,8 @@ func readDetails(st *status.Status) details {
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
 // wrapperError converts an error from the server in a function pod into the error for the caller. If that server's
-// queue is full, the error tells the client when to retry. No other pod is tried then, because the pod works and
-// the pod-manager decides when to start pods.
+// queue is full, the error tells the client when to retry. The gateway then tries no other pod, because the pod works,
+// and the pod-manager decides when to start pods.
 func (d details) wrapperError(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

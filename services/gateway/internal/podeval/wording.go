@@ -21,8 +21,8 @@ func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// notLeased returns the error for a caller whose evaluation got no pod. last is the last wait that a pod-manager
-// reported, or nil. took is the time since the request for a lease.
+// notLeased returns the error for an evaluation that got no pod. last is the last wait that the pod-manager reported,
+// or nil. took is the time since the request for a lease.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, "waiting for a pod: "+describeWait(last))
@@ -36,7 +36,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 		// Do not return NotFound or Unimplemented: the caller would conclude that another runtime serves the image.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
 	case fault.DeadlineExceeded, fault.Canceled:
-		// The pod-manager's own deadline has passed, but not the caller's deadline, so that the caller may retry.
+		// The pod-manager's own deadline has passed, but not the caller's deadline. The caller may therefore retry.
 		return fault.New(fault.Unavailable, "%w", err)
 	default:
 		return err
