@@ -14,20 +14,21 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// File descriptors that bubblewrap inherits: a file with the seccomp filter, and a pipe with its arguments.
+// Numbers of the file descriptors that bubblewrap inherits: a file with the seccomp filter, and a pipe with its
+// arguments.
 const (
 	filterFile    = "3"
 	argumentsFile = "4"
 )
 
-// bubblewrap starts sandboxes with the program bwrap. bwrap reads its settings from a pipe, so that its command
-// line contains neither the function's environment nor paths of this machine. It starts no process before it has
-// read them, so that we can set its resource limits in time.
+// bubblewrap starts sandboxes with the program bwrap. bwrap reads its arguments from a pipe, so that its command line
+// contains neither the function's environment nor paths of this machine. bwrap starts no process before it has read the
+// arguments. Until then, we can set its resource limits.
 type bubblewrap struct {
 	cfg    Config
 	path   string
-	filter string // path of the file with the seccomp program
-	// processes returns the current maximum number of processes of the user that runs a sandbox. 0 means no limit.
+	filter string // path of the file with the seccomp filter
+	// processes returns the current maximum number of processes for the user that runs a sandbox. Zero means no limit.
 	processes func() int64
 }
 
@@ -68,8 +69,8 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
-		// The first process in the sandbox belongs to bubblewrap, and runs as the same user as the function. Hide it from
-		// the function, because the function could modify its memory through /proc to keep it running.
+		// The first process in the sandbox belongs to bubblewrap, and runs as the same user as the function. Hide its
+		// directory /proc/1: the function could otherwise change the process's memory to keep the process running.
 		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
 		"--size", "65536", "--tmpfs", "/dev",
 	}
@@ -96,10 +97,10 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 
-// sharedFiles returns the arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
-// It omits a file if its directory is missing in the image, or if the image contains a link at the path of the file
-// or of its directory: bwrap would create the link's target, which could be outside of the image. A file that is only
-// missing in the image stays in the arguments, so that bwrap fails with an error that names the file.
+// sharedFiles returns bwrap's arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
+// It omits a file if the image lacks the file's directory. It also omits a file if the image contains a symbolic link
+// at the path of the file or its directory, because bwrap would create the link's target, possibly outside of the
+// image. If the image lacks only the file, bwrap fails with an error that names the file.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file)))
@@ -114,8 +115,9 @@ func sharedFiles(root string) (args []string) {
 	return args
 }
 
-// userIDs returns the user and group IDs in an image's configuration. Both are [Unprivileged] if the user is root
-// or not a number. A group that is root or not a number is replaced by the user ID.
+// userIDs returns the user and group IDs for a function. image is the user in the image's configuration, such as
+// "1000:1000". Both IDs are [Unprivileged] if the user is root or not a number. If only the group is root or not a
+// number, the user ID is also the group ID.
 func userIDs(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// direct starts functions on machines that permit no namespaces. Functions see the image's files under their paths
-// on this machine. Landlock restricts a function to these files and a temporary directory.
+// direct starts functions on machines that permit no namespaces. A function sees its image's files under their paths on
+// this machine. Landlock, a security module of Linux, restricts it to these files and a temporary directory.
 type direct struct{ limits func() confine.Limits }
 
 // newDirect returns a starter that uses no namespaces. It fails if the kernel lacks Landlock or seccomp filters.
@@ -49,7 +49,8 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
-		// Omit the image's HOME, which does not exist on this machine. A temporary directory replaces it.
+		// Omit the image's variable HOME, because the directory does not exist on this machine. The function gets a temporary
+		// directory as HOME instead.
 		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
@@ -83,8 +84,8 @@ func findStatic(root, program string) (string, *fnproc.StartError) {
 			return "", notStarted(program, syscall.ENOEXEC, notStatic)
 		}
 	}
-	// Start the program by the name of its symbolic link if possible, because some programs behave differently for
-	// each name. A link with an absolute target cannot be used, because the target would be outside of the image.
+	// Start the program by the name of its symbolic link if possible, because the behavior of some programs depends on the
+	// name. A link with an absolute target cannot be used, because the target would be outside of the image.
 	named := filepath.Join(root, program)
 	resolved, _ := filepath.EvalSymlinks(path)
 	if target, err := filepath.EvalSymlinks(named); err == nil && target == cmp.Or(resolved, path) {

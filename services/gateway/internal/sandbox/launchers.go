@@ -26,8 +26,8 @@ const (
 	Direct     = "direct"
 )
 
-// starter creates the commands by which a launcher, such as bubblewrap, starts functions. [Launcher.Command] adds
-// the settings that do not depend on the launcher.
+// starter creates the commands that start functions with one launcher, such as bubblewrap. [Launcher.Command] adds the
+// settings that all launchers share.
 type starter interface {
 	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
@@ -110,7 +110,7 @@ func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, er
 	return nil, nil, skipped
 }
 
-// startTrial creates a launcher and starts a trial sandbox with it. It returns an error if the trial fails.
+// startTrial creates a launcher and tests it with a first sandbox. It returns an error if the test fails.
 func startTrial(
 	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),

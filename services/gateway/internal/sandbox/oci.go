@@ -12,11 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// oci starts functions with an OCI runtime: crun, runc or runsc. Such a runtime requires a bundle directory and a
-// state directory, and does not stop its container when it exits. Therefore the program unshare creates a user,
-// mount and pid namespace. There, a shell mounts a file system in memory for both directories, and becomes the
-// runtime. If the runtime exits or is killed, the kernel kills all processes of the pid namespace, and then removes
-// the file system.
+// oci starts functions with an OCI runtime: crun, runc or runsc. Such a runtime requires a bundle directory and a state
+// directory, and does not stop its container when it exits. Therefore we start the runtime in new user, mount and pid
+// namespaces, with the program unshare. There, a shell mounts a file system in memory for both directories, and
+// executes the runtime in its own process. When the runtime exits or is killed, the kernel kills all processes of the
+// pid namespace, and then removes the file system.
 type oci struct {
 	cfg                   Config
 	path                  string
@@ -24,26 +24,28 @@ type oci struct {
 	// scratch is the mount point of the file system in memory. The directory must exist on every machine, and the
 	// runtime must not need its content.
 	scratch string
-	// before is a shell command that makes control groups read-only before scratch is mounted. Only runc needs it.
+	// before is a shell command that runs before the mount at scratch. For runc, it makes the control groups read-only. It
+	// is empty for other runtimes.
 	before string
 	// arguments are the runtime's global arguments for all functions. offline and online are additional arguments for
 	// functions without and with network access.
 	arguments, offline, online []string
-	// messages are the beginnings of the runtime's own messages. They distinguish the runtime's errors from output of
-	// the function, because both are written to stderr.
+	// messages are the beginnings of the runtime's own error messages. They distinguish these errors from the function's
+	// output, because both are written to stderr.
 	messages []string
 	seccomp  json.RawMessage
 }
 
-// Parts of the script that the shell runs before it becomes the OCI runtime. "$0" is the scratch directory, "$1"
-// the path of the program mount, "$2" the container's configuration, and the rest the runtime's command line. The
-// script adds a random container name, because runsc's sockets are not in the mount namespace and need a unique
-// name. For a launcher's trial, prepareTrial mounts this machine's root directory, because an image must be a
-// separate mount.
+// Parts of the script that the shell runs before it executes the OCI runtime. "$0" is the scratch directory, "$1" the
+// path of the program mount, "$2" the container's configuration, and the rest the runtime's command line. The script
+// adds a random container name, because runsc's sockets are not in the mount namespace and need a unique name. A
+// launcher is tested with this machine's root directory as the image. prepareTrial then mounts that directory, because
+// an image must be a separate mount.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
-	// Mount the control groups read-only if they are of version 2. Otherwise runc would create a group next to its
-	// own, without our limits. The options nosuid, nodev and noexec keep the flags of the existing mount.
+	// Mount the control groups read-only if they are of version 2. Otherwise runc would create a control group next to its
+	// current group, and our limits would not apply there. The options nosuid, nodev and noexec keep the flags of the
+	// existing mount.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `
@@ -78,8 +80,8 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 // object is a JSON object in a container's configuration. Its fields are defined by the OCI runtime specification.
 type object = map[string]any
 
-// containerConfig returns the OCI configuration of a container, in JSON. The function runs as user 0, the only user
-// of the user namespace. User 0 has no capabilities there, and is not root on this machine.
+// containerConfig returns the OCI configuration of a container, in JSON. The function runs as user 0, the only user of
+// the user namespace. This user has no capabilities in the namespace, and is not root on this machine.
 func (o *oci) containerConfig(fn Function) []byte {
 	root := fn.Root
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
@@ -123,8 +125,8 @@ func (o *oci) containerConfig(fn Function) []byte {
 // none is an empty set of capabilities. nil would become null in JSON, but the runtime requires [].
 var none = []string{}
 
-// maxTempFiles limits the number of files in /tmp, and in /dev/shm. The size limit of these directories does not
-// count the kilobyte of kernel memory that each file needs.
+// maxTempFiles limits the number of files in /tmp, and in /dev/shm. This limit is necessary because each file needs a
+// kilobyte of kernel memory, which the size limit of these directories does not count.
 const maxTempFiles = 100_000
 
 func (o *oci) containerMounts() []object {

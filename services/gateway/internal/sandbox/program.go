@@ -25,8 +25,8 @@ const (
 	maxLinks = 40
 	// maxPath is the maximum length of a program's path, in bytes. Linux has the same limit.
 	maxPath = 4096
-	// maxSteps is the maximum number of directories and links that the search for a program visits. The image
-	// determines its PATH, so that the search could take arbitrarily long without a limit.
+	// maxSteps is the maximum number of directories and links that the search for a program visits. Otherwise an image
+	// with a long PATH could make the search arbitrarily long.
 	maxSteps = 1024
 )
 
@@ -36,8 +36,8 @@ type finder struct {
 	steps int // number of visited directories and links
 }
 
-// FindProgram returns the path, within the image, of the program that a container would run. root contains the
-// image's files, and dir is the working directory. A name without a slash is searched in the image's PATH. If the
+// FindProgram returns the path of a program within an image. root contains the image's files, and dir is the image's
+// working directory. If the name contains no slash, FindProgram searches the image's PATH, as a container would. If the
 // program cannot be started, FindProgram returns the error that starting it would cause.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
@@ -81,7 +81,7 @@ func searchPath(env []string) string {
 	return strings.TrimPrefix(environment[0], "PATH=")
 }
 
-// checkExecutable returns the error for a program of the image that cannot be executed, or nil.
+// checkExecutable returns nil if the program of the image can be executed, and otherwise the error for users.
 func (f *finder) checkExecutable(program string) *fnproc.StartError {
 	at, info, err := f.followLinks(program)
 	switch {
@@ -104,9 +104,9 @@ var machines = map[elf.Machine]string{
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
 }
 
-// otherFormat returns the reason why this machine cannot execute the file at a path in the image. The reason is
-// empty for scripts, and for programs that this machine may be able to execute. Files in an unknown format are
-// rejected here, because only some launchers would run them with a shell.
+// otherFormat returns the reason why this machine cannot execute the file at a path in the image. The reason is empty
+// for scripts, and for programs that this machine may be able to execute. Files in an unknown format are rejected,
+// because only some launchers would run such a file with a shell.
 func (f *finder) otherFormat(at string) string {
 	file, err := f.files.Open(at)
 	if err != nil {

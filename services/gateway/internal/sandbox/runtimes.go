@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// Mount points for the in-memory file system of an OCI runtime, see [oci.scratch]. For crun, the mount at
-// cgroupDirectory hides all control groups, because crun fails if it finds control groups that it cannot use.
+// Mount points for the in-memory file system of an OCI runtime, see [oci.scratch]. crun uses cgroupDirectory, because
+// the mount hides the control groups. crun fails if it finds control groups that it cannot use.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"
@@ -31,7 +31,7 @@ func newRunc(l *Launcher, path string) (starter, error) {
 		scratch: kernelDirectory, arguments: []string{"--rootless=true"}, before: readOnlyGroups,
 		messages: []string{
 			`time="*" level=error msg="runc run failed: `,
-			`time="*" level=warning msg="unable to get oom kill count" `, // precedes the error if runc finds no control groups
+			`time="*" level=warning msg="unable to get oom kill count" `, // printed first if there are no control groups
 		},
 	})
 }

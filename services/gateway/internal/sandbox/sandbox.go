@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox runs functions of images in sandboxes of this machine. A launcher is usually a program that
-// starts sandboxes without privileges and without a daemon: bubblewrap, or an OCI runtime such as crun. Where none
-// of them works, the launcher direct starts static executables without namespaces, and with fewer restrictions.
+// Package sandbox runs functions of images in sandboxes on this machine. A launcher is usually a program that starts
+// sandboxes without privileges and without a daemon: bubblewrap, or an OCI runtime such as crun. If no such program
+// works, the launcher "direct" starts static executables without namespaces, and with fewer restrictions.
 //
 // A function gets its own user, pid, mount, ipc, uts, network and cgroup namespaces, the image as a read-only root,
 // private /tmp and /dev/shm of limited size, a minimal /dev, its own /proc, no capability and a seccomp filter.
@@ -29,7 +29,7 @@ const Unprivileged = 65532
 // defaultTemp is the default size limit of /tmp and of /dev/shm in a sandbox, in bytes.
 const defaultTemp = 256 << 20
 
-// advice is the part of errors that names the settings by which users permit sandboxes on this machine.
+// advice is the part of error texts that names the system settings by which users can permit sandboxes on this machine.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 
@@ -39,8 +39,9 @@ type Config struct {
 	Launcher string
 	// Required makes [Find] return an error if no launcher works, even with FNR_SANDBOX=auto.
 	Required bool
-	// MaxMemory limits the private memory of each process, and MaxTemp the sizes of /tmp and of /dev/shm, in bytes
-	// each. MaxProcesses limits the processes of a sandbox. As root with bubblewrap, a function's sandboxes share it.
+	// MaxMemory limits the private memory of each process, in bytes. MaxTemp limits the sizes of /tmp and of /dev/shm, in
+	// bytes each. MaxProcesses limits the processes of a sandbox. If this program runs as root, all bubblewrap sandboxes
+	// of a function share MaxProcesses.
 	MaxMemory, MaxTemp, MaxProcesses int64
 	// Env contains variables for all functions, as KEY=value. The variables of a function's image take precedence.
 	Env []string
@@ -51,16 +52,16 @@ type Config struct {
 type Launcher struct {
 	cfg     Config
 	starter starter
-	path    string   // path of the launcher's program; empty for direct
+	path    string   // path of the launcher's program; empty for the launcher "direct"
 	root    bool     // true if this program runs as root, so that sandboxes need another user
-	file    *os.File // in-memory file with bubblewrap's seccomp program, or nil
+	file    *os.File // in-memory file with bubblewrap's seccomp filter, or nil
 	starts  *fnproc.Starter
 	seed    maphash.Seed // seed of the random assignment of users to functions
 }
 
-// Find returns the launcher that FNR_SANDBOX selects, after it has started a sandbox successfully. It returns nil
-// if sandboxes are off, and an error if no launcher works. If FNR_SANDBOX is auto and cfg.Required is false, Find
-// only logs that error.
+// Find returns the launcher that FNR_SANDBOX selects, after a test with a first sandbox. It returns nil if sandboxes
+// are off, and an error if no launcher works. If FNR_SANDBOX is auto and cfg.Required is false, Find logs that error
+// and returns nil.
 func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -85,7 +86,7 @@ func newLauncher(cfg Config, path string) *Launcher {
 	}
 }
 
-// String returns the path of the launcher's program, or a description of the launcher direct.
+// String returns the path of the launcher's program, or a description if the launcher is "direct".
 func (l *Launcher) String() string {
 	if l.Direct() {
 		return "direct: Landlock, seccomp and limits, but no namespaces"
@@ -99,10 +100,10 @@ func (l *Launcher) Direct() bool {
 	return direct
 }
 
-// Command returns the command that starts a function, or an error if the launcher cannot start the function.
-// Callers should reuse the command, because it takes long to create. All processes of a sandbox exit with the
-// launcher. If the launcher's process group is killed or this program exits, the first process of the pid namespace
-// exits, and the kernel then kills all others.
+// Command returns the command that starts a function, or an error if the launcher cannot start the function. Callers
+// should reuse the command, because creating it takes long. All processes of a sandbox exit with the launcher: if the
+// launcher's process group is killed or this program exits, the first process of the pid namespace exits. The kernel
+// then kills all other processes of the namespace.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)

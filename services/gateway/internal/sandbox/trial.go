@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// trialTimeout limits the time for trying a launcher with a first sandbox.
+	// trialTimeout limits the test of a launcher with a first sandbox.
 	trialTimeout = 10 * time.Second
 	// trialBytes limits a launcher's stdout and stderr during its trial, in bytes each.
 	trialBytes = 64 << 10
@@ -37,7 +37,7 @@ func (l *Launcher) tryLauncher(ctx context.Context) error {
 		return nil
 	case err == nil:
 		err = errors.New(out.Status)
-	case ofLauncher: // without the error's advice: the returned error adds it
+	case ofLauncher: // omits the error's advice, which is added below
 		err = errors.New(launch.Words)
 	}
 	if ctx.Err() != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// The range of user IDs for functions if this program runs as root. No other program uses this range. Each function
-// has its own user, because the kernel limits the processes of each user: functions then do not affect each other.
-// Users are assigned randomly, so that nobody can choose an image name to get another function's user.
+// The range of user IDs for functions if this program runs as root. No other program uses this range. Each function has
+// its own user. The kernel limits the processes of each user, so that a function cannot use up the limit of another
+// function. Users are assigned randomly, so that nobody can choose an image name to get another function's user.
 const (
 	firstUser = 0x70000000
 	users     = 1 << 20
@@ -28,8 +28,8 @@ func (l *Launcher) userOf(name string) uint32 {
 }
 
 // processLimit returns a function that computes the current maximum number of processes for a sandbox's user. Zero
-// means no limit. The kernel counts all processes of the user. If sandboxes run as this program's user, the maximum
-// is therefore MaxProcesses plus the number of processes that the user runs already.
+// means no limit. If sandboxes run as this program's own user, the kernel also counts the user's other processes. The
+// maximum is then MaxProcesses plus their current number.
 func (l *Launcher) processLimit() func() int64 {
 	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }
@@ -38,7 +38,8 @@ func (l *Launcher) processLimit() func() int64 {
 	return func() int64 { return own.countThreads(time.Now()) + l.cfg.MaxProcesses }
 }
 
-// threads counts the threads of a user's processes. It caches the count, because counting takes milliseconds.
+// threads counts the threads of a user's processes. It stores the count for a second, because counting takes
+// milliseconds.
 type threads struct {
 	user uint32
 

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
-// maxCommands is the maximum number of stored commands for an image. Usually an image needs only one: there are
-// several only if the image has several names or its network access changes.
+// maxCommands is the maximum number of stored commands for an image. An image needs several commands only if it has
+// several names or its network access changes.
 const maxCommands = 8
 
 // run contains everything that determines the command of a function: its name, its image and its network access.
@@ -22,8 +22,8 @@ type run struct {
 	network  bool
 }
 
-// startsLike reports whether both runs have the same command. It compares the contents of the image-resolver's
-// answers, because each evaluation may get a separate answer object.
+// startsLike reports whether both runs need the same command. It compares the contents of the image-resolver's answers,
+// because each evaluation may get a separate answer object.
 func (r run) startsLike(other run) bool {
 	a, b := r.resolved, other.resolved
 	return r.name == other.name && r.network == other.network &&
@@ -32,8 +32,8 @@ func (r run) startsLike(other run) bool {
 			slices.Equal(a.GetEnv(), b.GetEnv())))
 }
 
-// sandboxFunction returns the description of the function for the launcher. It searches the image's files in the
-// directory root for the function's program.
+// sandboxFunction returns the launcher's description of the function. It searches the directory root, which contains
+// the image's files, for the function's program.
 func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError) {
 	dir, command := path.Join("/", r.resolved.GetWorkingDir()), r.resolved.GetCommand()
 	program, err := sandbox.FindProgram(root, command[0], dir, r.resolved.GetEnv())

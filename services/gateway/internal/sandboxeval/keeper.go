@@ -11,19 +11,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// keepFor is the time for which an image's files are kept after its last evaluation. It is longer than the lifetime
-// of processes that were started in advance, because they use the files.
+// keepFor is the time for which an image's files are kept after its last evaluation. It is longer than the lifetime of
+// unused spare processes (started in advance), because they use the files.
 const keepFor = function.PreforkUnused + time.Minute
 
-// keeper keeps the files of images available between evaluations, because processes that were started in advance
-// use them.
+// keeper keeps the files of images available between evaluations, because spare processes (started in advance) use
+// them.
 type keeper struct {
 	mu     sync.Mutex
-	images map[string]*openImage // by digest
+	images map[string]*openImage // key: the image's digest
 }
 
-// openImage is an image whose files stay available while evaluations use it, and for the time keepFor afterwards.
-// The keeper's mu guards all fields but root.
+// openImage is an image whose files stay available while evaluations use it, and for the time keepFor afterwards. The
+// keeper's mu guards users, used and commands.
 type openImage struct {
 	keeper  *keeper
 	root    string
@@ -76,8 +76,8 @@ func (i *openImage) releaseImage() {
 	i.used = time.Now()
 }
 
-// run closes images that were unused for the time keepFor, so that the image store may delete their files. When ctx
-// ends, run closes all images.
+// run closes images that were unused for the time keepFor. The image store may then delete their files. When ctx ends,
+// run closes all unused images.
 func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -112,8 +112,8 @@ func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	return taken
 }
 
-// closeIdle closes all images without running evaluations, to free space in the image store. It first stops the
-// processes of these images that were started in advance, by a call of forget.
+// closeIdle closes all images without running evaluations, to free space in the image store. It first calls forget,
+// which stops the spare processes (started in advance) of these images.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {
@@ -125,6 +125,6 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns the end of the names of an image's functions: "@" and the digest. It ensures that functions of
-// different images never share a name, and closeIdle uses it to find the image of a function.
+// nameEnd returns the suffix of the names of an image's functions: "@" and the digest. With this suffix, functions of
+// different images never share a name, and closeIdle can find the image of a function.
 func nameEnd(digest string) string { return "@" + digest }

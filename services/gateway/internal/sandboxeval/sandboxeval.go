@@ -24,11 +24,11 @@ import (
 
 // Images provides the files of images.
 type Images interface {
-	// Open pulls an image if necessary, and returns the directory with its files. The files exist until release is
-	// called. Open calls phase with a description of each step of the pull, for waiting users.
+	// Open pulls an image if necessary, and returns the directory with its files. The files exist until release is called.
+	// Open calls phase with a description of each step of the pull, so that waiting users can see the progress.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
-	// WhenFull registers a function that the store calls if the files of too many images are in use. The function must
-	// close unused images. The store rejects a further image only if that does not help.
+	// WhenFull registers the function free, which the store calls if the files of too many images are in use. free must
+	// close unused images. The store rejects a further image only if free does not help.
 	WhenFull(free func())
 }
 
@@ -93,8 +93,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, nil
 }
 
-// openImage resolves the image of a request to its digest, and pulls it if necessary. It returns the
-// open image, and the image-resolver's answer with the command and the environment.
+// openImage resolves the image of a request to its digest, and pulls the image if necessary. It returns the open image,
+// and the image-resolver's answer, which contains the image's command and environment.
 func (e *Evaluator) openImage(
 	ctx context.Context, req evaluation.Request,
 ) (*openImage, *imageresolverv1.ResolveImageResponse, error) {
@@ -149,7 +149,7 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 		e.kept.run(keeping)
 	}()
 	err := e.local.Maintain(ctx)
-	stop() // images close only after the last spare process has exited
+	stop() // spare processes have exited, so their images can be closed
 	<-done
 	return errors.Join(err, e.cfg.Launcher.Close())
 }
