@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxRecent is the maximum number of stored evaluations. Failures are also stored separately, so that many
-	// successes do not replace the last maxFailed failures.
+	// maxRecent is the maximum number of stored evaluations. The last maxFailed failures are also stored separately, so
+	// that many successes do not replace them.
 	maxRecent = 512
 	maxFailed = 128
 )
@@ -23,7 +23,7 @@ const (
 type History struct {
 	mu             sync.Mutex
 	recent, failed ring[*gatewayv1.Evaluation]
-	functions      map[string]*ring[run] // by image label; the number of labels is bounded
+	functions      map[string]*ring[run] // key: the image's label in metrics, of which there is a limited number
 }
 
 // New returns a history without evaluations.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxNameBytes, maxReasonBytes and maxPhaseBytes limit the texts of a stored evaluation. A shortened text also
-	// contains a note about the omitted part.
+	// maxNameBytes, maxReasonBytes and maxPhaseBytes limit the texts of a stored evaluation. A note that replaces the
+	// omitted part of a text is not counted.
 	maxNameBytes   = 256
 	maxReasonBytes = 1 << 10
 	maxPhaseBytes  = 200
@@ -29,7 +29,8 @@ func shortenTexts(e *gatewayv1.Evaluation) {
 	}
 }
 
-// validText shortens s to limit bytes. It replaces invalid UTF-8, which the protobuf encoder rejects.
+// validText shortens s to limit bytes. It replaces bytes that are not valid UTF-8, because the protobuf encoder rejects
+// them.
 func validText(s string, limit int) string {
 	return strings.ToValidUTF8(excerpt.Middle(s, limit), "�")
 }

@@ -23,7 +23,7 @@ var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
 // Active counts the running evaluations in each phase, measures the phases' durations, and stores the reasons of
 // current waits.
 type Active struct {
-	phases  map[string]*running // by name
+	phases  map[string]*running // running evaluations of each phase, by the phase's name
 	seconds metric.Float64Histogram
 
 	mu      sync.Mutex
@@ -33,10 +33,10 @@ type Active struct {
 // running counts the evaluations in a phase.
 type running struct {
 	count atomic.Int64
-	label metric.MeasurementOption // of the phase, in metrics
+	label metric.MeasurementOption // metric label with the phase's name
 }
 
-// NewActive returns an Active without evaluations. It registers the metrics of phases in provider.
+// NewActive returns an Active without evaluations. It registers the metrics of evaluation phases in provider.
 func NewActive(provider metric.MeterProvider) *Active {
 	meter := provider.Meter("gateway")
 	a := &Active{
@@ -76,7 +76,7 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// changePhase counts an evaluation in its next phase instead of e.phase. Only phases in phase.Names are counted.
+// changePhase counts an evaluation in the phase to, and no longer in e.phase. Only phases in phase.Names are counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return

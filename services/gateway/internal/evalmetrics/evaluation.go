@@ -72,7 +72,8 @@ func (e *Evaluation) currentStep() *Step {
 	return nil
 }
 
-// Names records the image's canonical name. The list of waiting evaluations shows the name from the next phase on.
+// Names records the canonical name of the image. The list of waiting evaluations shows this name from the next phase
+// on.
 func (e *Evaluation) Names(image string) {
 	if e != nil {
 		e.image = image
@@ -90,8 +91,8 @@ func (e *Evaluation) Waits(reason string) {
 	}
 }
 
-// WaitsNow records why the evaluation is waiting, for the list of waiting evaluations. The reason is not part of the
-// history, because most evaluations do not wait in such a phase.
+// WaitsNow records the reason of a wait in the current phase only for the list of waiting evaluations. Unlike
+// [Evaluation.Waits], it does not add the reason to the history, because most evaluations do not wait in such a phase.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
 		e.active.recordWait(e, e.phase, reason)
@@ -111,8 +112,8 @@ func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
 	}
 }
 
-// Resolving adds d to the time for resolving the image. It is called several times, because the gateway resolves
-// the name, and the pod-manager resolves the digest for each lease.
+// Resolving adds d to the time for resolving the image. It is called several times: the gateway resolves the name to a
+// tag, and the pod-manager resolves the tag to a digest for each lease.
 func (e *Evaluation) Resolving(d time.Duration) {
 	if e != nil {
 		e.resolving += d

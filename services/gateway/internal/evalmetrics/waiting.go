@@ -17,7 +17,7 @@ type wait struct {
 
 // Waiting summarizes the evaluations of a function that wait in the same phase, for the status page.
 type Waiting struct {
-	// Image is the canonical name of the function's image. Before the name is resolved, it is the requested name.
+	// Image is the canonical name of the function's image, or the requested name until the gateway has resolved it.
 	Image, Phase string
 	// Reason is the reason of the longest wait. It is empty if the reason is unknown.
 	Reason  string
@@ -26,11 +26,11 @@ type Waiting struct {
 	Count int
 }
 
-// runPhase is the name of the phase in which the function runs. An evaluation in this phase does not wait.
+// runPhase is the phase in which the function runs, so that the evaluation no longer waits.
 const runPhase = "run"
 
-// recordWait records the reason of an evaluation's wait. It deletes the record if the function runs, or if phase is
-// empty because the evaluation has ended.
+// recordWait records the reason of an evaluation's wait in a phase. It deletes the record if the evaluation does not
+// wait: either the function runs, or phase is empty because the evaluation has ended.
 func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return

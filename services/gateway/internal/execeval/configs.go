@@ -15,9 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// withConfigs returns a copy of t in which FunctionConfig objects override the configuration file. It omits
-// FunctionConfigs whose binary cannot be executed, and returns their problems. Relative paths of binaries are
-// relative to dir. prefork is the default number of processes to start in advance for a binary.
+// withConfigs returns a copy of t in which FunctionConfig objects (a custom resource of Porch) override the
+// configuration file. It omits FunctionConfigs whose binary cannot be executed, and returns their problems. Paths of
+// binaries may be relative to dir. prefork is the default number of spare processes, started in advance, of a binary.
 func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
@@ -46,9 +46,9 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 	return all, problems
 }
 
-// mapImage maps an image of a FunctionConfig object to a binary, and overrides the configuration file. The image's
-// tag may be a version constraint. An exact tag is added to exact, because the version constraint of another
-// FunctionConfig must not override it.
+// mapImage maps an image of a FunctionConfig object to a binary. This mapping overrides the configuration file. The
+// image's tag may be a version constraint. mapImage adds an exact tag to the set exact, because the version constraint
+// of another FunctionConfig must not override it.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}
@@ -63,7 +63,7 @@ func (t *table) mapImage(image, binary string, exact map[string]bool) {
 		return
 	}
 	t.ranges[name.Repository] = append(t.ranges[name.Repository], tagRange{c, binary})
-	for _, tag := range tags { // the constraint overrides matching tags of the file
+	for _, tag := range tags { // overrides the matching tags of the configuration file
 		other := imagename.Name{Repository: name.Repository, Tag: tag}.Key()
 		if _, ok := c.Highest([]string{tag}); ok && !exact[other] {
 			delete(t.binaries, other)
@@ -71,8 +71,8 @@ func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	}
 }
 
-// checkBinary returns the problem with a FunctionConfig's binary, or an empty string. The binary must be an
-// executable file in dir. Otherwise users who write FunctionConfigs could run any program of this machine.
+// checkBinary returns the problem with a FunctionConfig's binary, or an empty string. The binary must be an executable
+// file in dir, because users who write FunctionConfigs could otherwise run any program of this machine.
 func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
 	switch within, relErr := filepath.Rel(dir, path); {

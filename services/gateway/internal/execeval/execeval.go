@@ -25,7 +25,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// environment contains the environment variables of all functions, except for Go's settings, such as GOMAXPROCS.
+// environment contains the environment variables of all functions, in addition to the settings of Go's runtime, such as
+// GOMAXPROCS.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Config configures an Evaluator.
@@ -34,7 +35,7 @@ type Config struct {
 	File string
 	// Functions is the directory with the binaries of all functions.
 	Functions string
-	// DefaultPrefix is added to image names without a slash, so that users can write short names.
+	// DefaultPrefix is added before image names without a slash, so that users can write short names.
 	DefaultPrefix string
 	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
@@ -49,13 +50,14 @@ type Evaluator struct {
 	cfg     Config
 	log     *slog.Logger
 	content []byte                // content of the configuration file at the start
-	table   atomic.Pointer[table] // file merged with FunctionConfigs
+	table   atomic.Pointer[table] // configuration file, merged with the FunctionConfigs
 	local   *evaluation.Local
 
 	mu      sync.Mutex
 	file    *table            // configuration file alone
-	configs []binaries.Binary // binaries of FunctionConfigs
-	// problems contains the problem of each unusable FunctionConfig, so that a problem is logged only when it changes.
+	configs []binaries.Binary // binaries that FunctionConfig objects define
+	// problems contains the problem of each unusable FunctionConfig. It is compared with later problems, so that each
+	// problem is logged only once.
 	problems binaries.Problems
 }
 
@@ -89,7 +91,7 @@ func New(cfg Config) (*Evaluator, error) {
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "exec" }
 
-// Images returns the names of all images that are mapped to a binary, in order.
+// Images returns the sorted names of all images that are mapped to a binary.
 func (e *Evaluator) Images() []string { return slices.Sorted(maps.Keys(e.table.Load().binaries)) }
 
 // Evaluate implements evaluation.Evaluator.
@@ -107,14 +109,14 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return e.local.Evaluate(ctx, req, command, own)
 }
 
-// Tags implements nameresolver.TagSource. It returns those tags of a repository that are mapped to a binary.
+// Tags implements nameresolver.TagSource. It returns the tags of a repository that are mapped to a binary.
 func (e *Evaluator) Tags(_ context.Context, repository string) (tags []string, known bool, err error) {
 	tags, known = e.table.Load().tags[repository]
 	return tags, known, nil
 }
 
-// spareCount returns the number of processes to start in advance for a binary. It is zero if no image is mapped to
-// the binary, for example after a change of the configuration file.
+// spareCount returns the number of spare processes, started in advance, for a binary. It is zero if no image is mapped
+// to the binary, for example after a change of the configuration file.
 func (e *Evaluator) spareCount(binary string) int { return e.table.Load().prefork[binary] }
 
 // Maintain starts processes of functions in advance, and replaces used processes, until ctx is canceled.
@@ -137,7 +139,8 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	return table, nil
 }
 
-// applyFile applies a new version of the configuration file. It logs warnings, such as for unknown fields.
+// applyFile applies a new version of the configuration file. It logs a warning for each mistake, such as an unknown
+// field.
 func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)

@@ -18,7 +18,7 @@ type configFile struct {
 	Functions []struct {
 		Function string   `yaml:"function"`
 		Images   []string `yaml:"images"`
-		// Prefork is the number of processes started in advance for the function. Porch's format lacks this field.
+		// Prefork is the number of spare processes, started in advance, for the function. Porch's format lacks this field.
 		Prefork *int `yaml:"prefork"`
 		// MaxEvaluationTime is the time limit of the function. Porch's format lacks this field.
 		MaxEvaluationTime *time.Duration `yaml:"maxEvaluationTime"`
@@ -28,8 +28,8 @@ type configFile struct {
 // functionFields are the known keys of a function in the configuration file. Other keys cause a warning.
 var functionFields = []string{"function", "images", "prefork", "maxEvaluationTime"}
 
-// parseFile parses a configuration file, and returns its unknown fields. A file without the key "functions" is an
-// error: usually it is still being written or the key is misspelled. An empty list of functions is valid.
+// parseFile parses a configuration file, and returns its unknown fields. It returns an error if the key "functions" is
+// missing, because the file is then probably incomplete or the key is misspelled. An empty list of functions is valid.
 func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
@@ -58,8 +58,8 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	return file, unknown, nil
 }
 
-// hasMore reports whether the file contains a second YAML document. Only the first document is read, as in Porch,
-// so a second document causes a warning.
+// hasMore reports whether the file contains a second YAML document. Like Porch, we read only the first document, and a
+// second document causes a warning.
 func hasMore(content []byte) bool {
 	var first, second yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(content))
@@ -73,8 +73,8 @@ func notFunctions(err error) error {
 	return fmt.Errorf("not the YAML of functions and their images: %w", err)
 }
 
-// unknownFields returns the keys of a YAML mapping that are not in known. It adds prefix to each key, so that users
-// find the key in the file.
+// unknownFields returns the keys of a YAML mapping that known does not contain. It adds prefix to each key, so that
+// users find the key in the file.
 func unknownFields(prefix string, mapping *yaml.Node, known ...string) (unknown []string) {
 	if mapping.Kind == yaml.AliasNode {
 		mapping = mapping.Alias

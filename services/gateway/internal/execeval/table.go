@@ -16,14 +16,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// table maps images to local binaries, and contains the settings of the binaries. A table does not change after it
-// was built, so that evaluations read it without a lock.
+// table maps images to local binaries, and contains the settings of the binaries. A table is never changed, so that
+// evaluations can read it without a lock.
 type table struct {
 	// binaries maps the key of an image (see [imagename.Name.Key]) to the path of its binary.
 	binaries map[string]string
-	// ranges maps a repository to the version constraints for its tags in FunctionConfigs. Exact tags take precedence.
+	// ranges maps a repository to the version constraints for its tags, from FunctionConfig objects. Exact tags, which
+	// binaries contains, take precedence.
 	ranges map[string][]tagRange
-	// prefork maps a binary to the number of its processes to start in advance.
+	// prefork maps a binary to the number of its spare processes, which are started in advance.
 	prefork map[string]int
 	// maxTime maps a binary to its own time limit. It omits binaries without their own limit.
 	maxTime map[string]time.Duration
@@ -52,9 +53,9 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 	return "", false
 }
 
-// parseTable parses a configuration file. If an image or a setting of a binary is repeated, the first entry
-// applies. dir contains the binaries, and prefix is added to image names without a slash. prefork is the default
-// number of processes to start in advance for a binary.
+// parseTable parses a configuration file. If an image or a setting of a binary is repeated, the first entry applies.
+// dir contains the binaries, and prefix is added before image names without a slash. prefork is the default number of
+// spare processes, started in advance, of a binary.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -86,7 +87,8 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 	return t, nil
 }
 
-// mappedPrefork returns the number of processes to start in advance for each mapped binary. prefork is the default.
+// mappedPrefork returns the number of spare processes, started in advance, for each binary to which an image is mapped.
+// The default is prefork.
 func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
@@ -105,8 +107,8 @@ func (t *table) mappedPrefork(prefork int) map[string]int {
 	return all
 }
 
-// setPrefork sets the number of processes to start in advance for a binary. It does nothing if processes is nil, or
-// if an earlier entry of the configuration file has set it.
+// setPrefork sets the number of spare processes, started in advance, for a binary. It does nothing if processes is nil,
+// or if an earlier entry of the configuration file has set the number.
 func (t *table) setPrefork(binary string, processes *int) error {
 	if processes == nil {
 		return nil
@@ -144,7 +146,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// addImage maps an image to a binary. It adds an image that is already mapped only to t.repeated, for a warning.
+// addImage maps an image to a binary. If the image is already mapped, addImage only adds it to t.repeated, for a
+// warning.
 func (t *table) addImage(name imagename.Name, binary string) {
 	key := name.Key()
 	if _, ok := t.binaries[key]; ok {

@@ -25,18 +25,19 @@ type TagSource interface {
 
 // Resolver resolves names.
 type Resolver struct {
-	// DefaultPrefix is added to image names without a slash, so that users can write short names.
+	// DefaultPrefix is added before image names without a slash, so that users can write short names.
 	DefaultPrefix string
-	// Tags are the sources of tags for version constraints, in order of preference. The first matching source applies.
+	// Tags are the sources of tags for version constraints, in order of preference. The first source with a matching tag
+	// applies.
 	Tags []TagSource
 	// Policy decides which images callers may use.
 	Policy imagepolicy.Policy
 }
 
 // Resolve returns the canonical name of image if the policy allows it. Unless constraint is empty, the name has the
-// highest tag that satisfies constraint. Malformed names and unsatisfied constraints are errors of class
-// fault.Invalid. The class fault.NotFound means that no evaluator serves the image, because no source of tags
-// contains its repository. A registry's status 404 causes the class fault.Precondition instead.
+// highest tag that satisfies constraint. The error for a malformed name or an unsatisfied constraint has the class
+// fault.Invalid. The class fault.NotFound means that no evaluator serves the image, because no source of tags contains
+// its repository. If a registry responds with the status 404, the class is fault.Precondition instead.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -47,7 +48,7 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 		return imagename.Name{}, err
 	}
 	if !wanted.IsZero() {
-		name.Digest = "" // a constraint selects a tag, which replaces the digest
+		name.Digest = "" // the tag that the constraint selects replaces the digest
 	}
 	if err := r.Policy.Check(name); err != nil {
 		return imagename.Name{}, err
@@ -61,8 +62,8 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	return r.selectHighestTag(ctx, image, name, wanted)
 }
 
-// selectHighestTag returns name with the highest tag that satisfies a version constraint. It searches the sources
-// of tags in order, until one has such a tag. It returns a source's error only if no source has such a tag.
+// selectHighestTag returns name with the highest tag that satisfies a version constraint. It searches the sources of
+// tags in order, until a source has such a tag. It returns the errors of sources only if no source has such a tag.
 func (r Resolver) selectHighestTag(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// listTimeout limits the DNS lookup of the pod-manager's replicas, and then the wait for their answers.
+// listTimeout limits the DNS lookup of the pod-manager's replicas, and then separately the wait for their answers.
 const listTimeout = 5 * time.Second
 
 // views maps the address of each replica to the pools that the replica has returned.
@@ -83,9 +83,9 @@ func (c *Client) listAll(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merge returns one pool per function, ordered by image reference and digest. It adds up the counts of all
-// replicas, because each replica counts only its own leases. Everything else is from the owner of the function, the
-// only replica that sets the field Replica.
+// merge returns one pool per function, ordered by image reference and digest. It adds up the counts of all replicas,
+// because each replica counts only its own leases. All other fields are from the owner, the replica that creates the
+// function's pods. Only the owner sets the field Replica.
 func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
@@ -139,8 +139,8 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod adds the counts of another replica to a pod, and keeps the later expiry. The replica that uses the pod
-// postpones the expiry, but other replicas list the earlier expiry for some time.
+// addPod adds the counts of another replica to a pod, and keeps the later expiry. Only the replica that uses the pod
+// postpones its expiry at once. The other replicas still list the earlier expiry for some time.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas leases pods from the replicas of the pod-manager. One replica owns each function: it creates and
-// deletes the function's pods. Every other replica names the owner in its answer, even if it grants a lease on a
-// ready pod. The gateway remembers the owner, and calls it first for the next lease.
+// Package replicas leases pods from the replicas of the pod-manager. Each function has one replica as its owner, which
+// creates and deletes the function's pods. Every other replica names the owner in its answer, even if it grants a lease
+// on a ready pod. The gateway remembers the owner, and calls it first for the next lease.
 package replicas
 
 import (
@@ -21,7 +21,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Client leases pods from the replicas of a pod-manager. It prefers the replica that owns the function.
+// Client leases pods from the replicas of a pod-manager. It prefers a function's owner, the replica that creates the
+// function's pods.
 type Client struct {
 	service *rpcclient.Client
 	client  *lease.Client
@@ -36,10 +37,10 @@ func New(service *rpcclient.Client, url string) *Client {
 	return &Client{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
 }
 
-// backoff is the delay between calls while no replica of the pod-manager can be reached.
+// backoff is the delay between retries while the gateway can reach no replica of the pod-manager.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout limits the total delay between calls while no replica of the pod-manager can be reached. A
+// reachTimeout limits the total delay between retries while the gateway can reach no replica of the pod-manager. A
 // pod-manager with a single replica restarts within this time.
 const reachTimeout = 15 * time.Second
 
@@ -55,7 +56,7 @@ func (c *Client) Lease(ctx context.Context, open *lease.Open, waiting func(*leas
 		wait := backoff.Next()
 		rest -= wait
 		if rest < 0 {
-			// Do not wrap err, because the caller's answer would then contain its redirect to another replica.
+			// Do not wrap err, because the caller would then receive the redirect to another replica that err contains.
 			return nil, fault.New(fault.Of(err), "no pod-manager could be reached for %v: %v", reachTimeout, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
@@ -65,8 +66,8 @@ func (c *Client) Lease(ctx context.Context, open *lease.Open, waiting func(*leas
 	}
 }
 
-// leaseFromAny requests a lease from the replicas, starting with the replica that is known to own the function. It
-// stops when a replica grants the lease, or rejects it for a reason that applies to all replicas.
+// leaseFromAny requests a lease from the replicas, starting with the function's owner if it is known. It stops when a
+// replica grants the lease, or rejects it for a reason that applies to all replicas.
 func (c *Client) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -77,7 +78,7 @@ func (c *Client) leaseFromAny(
 	image := open.GetImage()
 	open = proto.CloneOf(open)
 	for _, r := range left {
-		if r.Silent() { // without this, other replicas would still name the silent replica as the owner
+		if r.Silent() { // other replicas must not name a silent replica as the owner
 			open.Tried = append(open.Tried, r.Address())
 		}
 	}
@@ -101,8 +102,8 @@ func (c *Client) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Call the owner that r named, and then r again, because r serves the request if open.Tried contains the owner.
-		// An owner that DNS does not list counts as tried, because it is not ready, or of another IP family.
+		// Call the owner that r named, and then r again: r serves the request if open.Tried contains the owner. If DNS does
+		// not list the owner, count the owner as tried, because it is not ready, or its address is of another IP family.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -112,8 +113,8 @@ func (c *Client) leaseFromAny(
 	return nil, err
 }
 
-// findReplicas looks up the replicas of the pod-manager in DNS. It marks its error as [lease.Elsewhere], so that
-// Lease retries.
+// findReplicas looks up the replicas of the pod-manager in DNS. It marks an error as [lease.Elsewhere], so that Lease
+// retries.
 func (c *Client) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	all, err := c.service.Replicas(ctx)
 	if err != nil {
@@ -175,7 +176,7 @@ func (o *owners) setOwner(image, address string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, known := o.byImage[image]; o.byImage == nil || (!known && len(o.byImage) >= maxOwners) {
-		o.byImage = make(map[string]string) // emptied when full: replicas name the owners again
+		o.byImage = make(map[string]string) // a full map is emptied, because replicas name the owners again
 	}
 	o.byImage[image] = address
 }

@@ -30,8 +30,8 @@ func (c *Cache) size() int64 {
 	return c.entries.Bytes()
 }
 
-// trimCapacity returns a copy of b without unused capacity if that capacity exceeds an eighth of the length. A
-// cached output would otherwise waste memory, because its buffer may be twice as large as the output.
+// trimCapacity returns a copy of b without unused capacity if the unused capacity exceeds an eighth of b's length. The
+// buffer of an output may be twice as large as the output, and would waste memory in the cache.
 func trimCapacity(b []byte) []byte {
 	if cap(b)-len(b) > len(b)/8 {
 		return bytes.Clone(b)
@@ -48,7 +48,7 @@ const (
 	tagBytes = 64
 )
 
-// sizeOf returns the approximate memory of a cached response, in bytes. The cache evicts responses by this size.
+// sizeOf returns the approximate memory of a cached response, in bytes. The cache limits the sum of these sizes.
 func sizeOf(_ Key, resp evaluation.Response) int64 {
 	n := responseBytes + cap(resp.ResourceList) + cap(resp.Log)
 	for _, r := range resp.Results {

@@ -11,13 +11,13 @@ import (
 )
 
 // flight is a running evaluation whose response all callers with the same key share. Its leader is the caller that
-// started it. The number of flights is bounded, because each leader's request uses the memory budget.
+// started it. The memory budget limits the number of flights, because each leader's request uses a part of the budget.
 type flight struct {
 	// done is closed after the evaluation has ended and its outcome is set.
 	done chan struct{}
 	// response is the evaluation's response. It is nil if the evaluation failed or its response must not be shared.
 	response *evaluation.Response
-	// left is true if the evaluation failed because the caller that started it has left, or reached its deadline.
+	// left is true if the evaluation failed because its leader has left, or because the leader's deadline has passed.
 	left bool
 }
 
@@ -49,8 +49,8 @@ func (e *evaluator) evaluateOnce(
 	}
 }
 
-// awaitEnd waits for the end of an evaluation that another caller started. It returns an error if the waiting
-// caller's own deadline or the gateway's time limit passes before.
+// awaitEnd waits for the end of an evaluation that another caller started. It returns an error if the deadline of the
+// waiting caller or the gateway's time limit passes first.
 func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start time.Time) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -63,8 +63,8 @@ func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start tim
 	}
 }
 
-// joinFlight returns the running evaluation of a key, so that the caller waits for it. If there is none, it returns
-// a new flight with leads true. The caller must then evaluate the function and end the flight.
+// joinFlight returns the running evaluation for a key, so that the caller can wait for it. If there is none, it returns
+// a new flight and leads is true. The caller must then evaluate the function and end the flight.
 func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// leadFlight calls the next evaluator, caches the response, and wakes the callers that wait for it, even if the
-// evaluator panics.
+// leadFlight calls the next evaluator, caches the response, and wakes the callers that wait for the flight. It wakes
+// them even if the evaluator panics.
 func (e *evaluator) leadFlight(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {
@@ -94,9 +94,9 @@ func (e *evaluator) leadFlight(
 	}
 	switch {
 	case resp.Digest == "": // not cached: the executed image may differ from the key's image
-	case resp.Digest == digest || req.Image.Digest == digest: // req may name an index, whose digest differs
-		// The waiting callers get a copy of the response, because each caller changes fields such as Cache. The copies
-		// share the bytes of resource list and log, which no caller changes.
+	case resp.Digest == digest || req.Image.Digest == digest: // an image index in req has another digest
+		// The waiting callers get a copy of the response, because each caller changes fields such as Cache. The copies share
+		// the bytes of the resource list and the log, which no caller changes.
 		shared := resp
 		f.response = &shared
 		e.cache.put(key, resp)

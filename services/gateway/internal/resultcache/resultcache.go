@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resultcache caches the results of pure functions, whose output depends only on their image and their
-// input. The key of an entry is a hash of the image's digest and the input. Entries therefore stay valid when a tag
-// moves to another image.
+// Package resultcache caches the results of pure functions, whose output depends only on their image and their input.
+// The key of an entry is a hash of the image's digest and the input. Entries therefore stay valid when a tag moves to
+// another image.
 //
-// Simultaneous evaluations with the same key run once. The first caller evaluates with its own context, time limit
-// and memory reservation, and the other callers wait for its response. If the first caller leaves before that, a
-// waiting caller replaces it, because an evaluation that outlives its caller would use memory that is no longer
-// reserved. If the evaluation fails for another reason, each waiting caller evaluates separately, because failures are
-// neither cached nor shared.
+// Simultaneous evaluations with the same key run once. The first caller evaluates the function with its own context,
+// time limit and memory reservation, and the other callers wait for the response. If the first caller leaves early, its
+// evaluation is canceled, because the memory for it is no longer reserved. A waiting caller then starts a new
+// evaluation. If the evaluation fails for another reason, each waiting caller evaluates separately, because failures
+// are neither cached nor shared.
 package resultcache
 
 import (
@@ -30,7 +30,7 @@ import (
 // Key is a hash of an image's digest and a function's input. Evaluations with the same key have the same result.
 type Key [sha256.Size]byte
 
-// version is a part of each key. Change it with the format of keys, so that older keys no longer match.
+// version is a part of each key. Change it when you change the format of keys, so that older keys no longer match.
 const version = "function-runner/result/1"
 
 // NewKey returns the key for an image's digest and an input. Zero bytes separate the hashed parts unambiguously,
@@ -49,8 +49,8 @@ type Digests func(ctx context.Context, image imagename.Name) (digest string, err
 type Config struct {
 	// Images matches the images whose results are cached.
 	Images imagename.Patterns
-	// Except matches images whose results are never cached, even if Images matches them. Functions of these images may
-	// use the network, so that their output may depend on more than their input.
+	// Except matches images whose results are never cached, even if Images matches them: images whose functions may use
+	// the network, so that their output may depend on more than their input.
 	Except imagename.Patterns
 	// MaxBytes limits the total memory of all cached responses, in bytes.
 	MaxBytes int64
@@ -71,7 +71,7 @@ type Cache struct {
 
 // Outcomes of a cache lookup, as shown in metrics, in trace spans and in the response header Fn-Cache.
 const (
-	Hit    = "hit"    // response from an entry
+	Hit    = "hit"    // cached response
 	Shared = "shared" // response from a simultaneous evaluation
 	Miss   = "miss"   // no cached response: the function ran
 )
@@ -89,8 +89,8 @@ func New(cfg Config) *Cache {
 	return c
 }
 
-// Wrap returns an evaluator that answers from the cache, and calls next if the cache contains no response. If c is
-// nil, Wrap returns next itself.
+// Wrap returns an evaluator that answers from the cache, and calls next if the cache contains no response. If c is nil,
+// no results are cached, and Wrap returns next itself.
 func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	if c == nil {
 		return next
@@ -124,9 +124,9 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, err
 }
 
-// resolveDigest returns the digest of a request's image. ok is false if results of the image are not cached, or its
-// digest is unknown. If the image-resolver fails, the request continues without the cache: the next evaluator
-// resolves the image too, and reports the error better.
+// resolveDigest returns the digest of a request's image. ok is false if results of the image are not cached, or if its
+// digest is unknown. If the image-resolver fails, the request continues without the cache: the next evaluator resolves
+// the image too, and returns a better error.
 func (c *Cache) resolveDigest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
 	if !c.cachesImage(req.Image) {
 		return "", false
