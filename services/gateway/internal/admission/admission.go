@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission limits the numbers of running and queued evaluations, and shares both fairly between functions
-// and callers. An evaluation needs a slot to run. While all slots are used, these rules apply:
+// Package admission limits the numbers of running and queued evaluations, and shares both fairly between functions and
+// callers. An evaluation needs a slot to run. While all slots are used, these rules apply:
 //
-//   - A function without running evaluations may use a small reserve of additional slots. Callers without running
-//     evaluations have a second reserve, so that a caller with many functions, or a function with many callers,
-//     exhausts only one reserve.
+//   - A function without running evaluations may use a small reserve of additional slots. A second reserve is for
+//     callers without running evaluations. A caller with many functions, or a function with many callers, can thus
+//     exhaust only one reserve.
 //   - A free slot is given to the queued request whose function and caller run the fewest evaluations, in order of
 //     arrival among equals. Every fourth slot is given to the oldest request, so that no request waits forever.
 //   - If the queue is full, a request of a function and caller with fewer queued requests replaces the newest
@@ -22,17 +22,17 @@ import (
 
 // Limits are the bounds of a Gate.
 type Limits struct {
-	// Concurrent is the maximum number of concurrent evaluations, without the reserve. Values below 1 count as 1.
+	// Concurrent is the maximum number of concurrent evaluations without the reserves. Values below 1 count as 1.
 	Concurrent int
-	// Reserve is the number of additional slots for functions without running evaluations, so that they can start
-	// while long evaluations use all regular slots. Callers without running evaluations get the same number.
+	// Reserve is the number of additional slots for functions without running evaluations, so that they can start while
+	// long evaluations use all regular slots. Callers without running evaluations have a second reserve of the same size.
 	Reserve int
 	// Queue is the maximum number of requests that wait for a slot. If it is zero or less, a request without a free
 	// slot is rejected at once.
 	Queue int
 }
 
-// Claim identifies the function and the caller of an evaluation, because each should get a fair share of the slots.
+// Claim identifies the function and the caller of an evaluation. Each of them should get a fair share of the slots.
 type Claim struct {
 	// Function is the function to run.
 	Function string
@@ -55,9 +55,9 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire waits until an evaluation may start. Callers must call release after the evaluation. Further calls of
-// release have no effect. If ctx ends first, the error has the class of ctx.Err (see package fault). If the queue
-// is full, the error has the class fault.Exhausted, and tells the client when to retry.
+// Acquire waits until an evaluation may start. Callers must call release after the evaluation. Further calls of release
+// have no effect. If ctx ends during the wait, the error has the class of ctx.Err (see package fault). If the queue is
+// full, the error has the class fault.Exhausted, and tells the client when to retry.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, canceled(ctx)
@@ -69,8 +69,9 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	return sync.OnceFunc(func() { g.leaveSlot(slot) }), nil
 }
 
-// ForEvaluations returns limits for the given numbers of running and of queued evaluations. It reserves an
-// additional eighth of the slots for functions without running evaluations, and another eighth for such callers.
+// ForEvaluations returns limits for the given maximum numbers of running and queued evaluations. It adds two reserves
+// of slots, for functions and for callers without running evaluations. The size of each reserve is an eighth of
+// concurrent.
 func ForEvaluations(concurrent, queue int) Limits {
 	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
 }
@@ -104,8 +105,8 @@ func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error)
 	}
 }
 
-// startOrQueue returns a free slot, or otherwise a request in the queue. If the queue is full, the new request
-// displaces another request, or is rejected with an error.
+// startOrQueue returns a free slot, or a new request in the queue if no slot is free. If the queue is full, the new
+// request displaces a queued request or is rejected with an error.
 func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +127,7 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 // retryAfter is the time after which clients should retry a request that was rejected because of a full queue.
 const retryAfter = time.Second
 
-// rejection returns the error for a request that a full queue rejects. text is a format with %d twice, for the
+// rejection returns the error for a request that a full queue rejects. text is a format with two verbs %d, for the
 // numbers of running evaluations and of queued requests.
 func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
@@ -144,8 +145,8 @@ func (g *Gate) leaveSlot(slot *evaluation) {
 	}
 }
 
-// abandon removes a request from the queue, because its caller no longer waits. If the request has just got a slot,
-// abandon frees the slot.
+// abandon removes a request from the queue, because its caller no longer waits. If the request got a slot at the same
+// time, abandon frees the slot.
 func (g *Gate) abandon(r *request) {
 	g.mu.Lock()
 	waited := g.waiting.removeRequest(r)

@@ -4,7 +4,7 @@ package admission
 
 import "slices"
 
-// oldestEvery reserves every fourth free slot for the oldest request that may start. Otherwise a request of a busy
+// oldestEvery means that every fourth free slot is for the oldest request that may start. Otherwise a request of a busy
 // function or caller could wait forever.
 const oldestEvery = 4
 
@@ -12,16 +12,16 @@ type request struct {
 	claim   Claim
 	arrival int
 	slot    *evaluation // slot of the request; set before decided receives nil
-	decided chan error  // buffered, size 1: receives nil for a slot, or the error of a rejection
+	decided chan error  // buffered for one value: nil for a slot, or the error of a rejection
 }
 
-// queue contains the requests that wait for a slot, grouped by function and caller. Each group is in order of
-// arrival, so that a search visits only its first request.
+// queue contains the requests that wait for a slot, grouped by function and caller. Each group is in order of arrival,
+// so that a search for the oldest request visits only the first request of each group.
 type queue struct {
 	count    tally
 	claims   map[Claim][]*request
 	arrivals int // number of requests since the start
-	turn     int // number of slots given since the oldest request got one
+	turn     int // number of slots given since the oldest request got a slot
 }
 
 func newQueue() queue { return queue{count: newTally(), claims: map[Claim][]*request{}} }
@@ -48,8 +48,8 @@ func (q *queue) removeRequest(r *request) bool {
 	return true
 }
 
-// popNext removes and returns the queued request that gets the next free slot, or nil if no request may start.
-// Every fourth slot is for the oldest request. If the oldest request may not use that slot, slots are assigned in
+// popNext removes and returns the queued request that gets the next free slot, or nil if no request may start. Every
+// fourth slot is for the oldest request. If the limits do not yet permit that request, the next slots are assigned in
 // order of arrival until it starts.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
@@ -90,9 +90,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes room for a new request in a full queue. It removes and returns the newest request of the function
-// and caller with the most queued requests. It returns nil if the new request's function and caller would have at
-// least as many.
+// displace makes room for a new request in a full queue. It removes and returns the newest request of the function and
+// caller with the most queued requests. It returns nil if the function and caller of the new request would then have
+// the most queued requests themselves.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

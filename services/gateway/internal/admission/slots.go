@@ -55,7 +55,7 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns a reserve from which an evaluation of the claim may get a slot, or nil.
+// freeReserve returns the reserve that has a slot for an evaluation of the claim's function and caller, or nil.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():
@@ -72,8 +72,8 @@ func (s *slots) fits(claim Claim) bool {
 	return s.running.total < s.concurrent || s.freeReserve(claim) != nil
 }
 
-// takeSlot returns a new evaluation with a slot, or nil if no slot is free. It prefers a regular slot to a reserved
-// slot.
+// takeSlot returns a new evaluation with a slot, or nil if no slot is free. It uses a reserved slot only if no regular
+// slot is free.
 func (s *slots) takeSlot(claim Claim) *evaluation {
 	e := &evaluation{claim: claim}
 	if s.running.total >= s.concurrent {
@@ -86,7 +86,7 @@ func (s *slots) takeSlot(claim Claim) *evaluation {
 	return e
 }
 
-// freeSlot frees the slot of an evaluation that has ended. An evaluation in a reserved slot gets a freed regular
+// freeSlot frees the slot of an evaluation that has ended. A freed regular slot is given to an evaluation in a reserved
 // slot, so that reserved slots become free as soon as possible.
 func (s *slots) freeSlot(e *evaluation) {
 	s.running.addCount(e.claim, -1)
@@ -100,7 +100,7 @@ func (s *slots) freeSlot(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation in a reserved slot, or nil. It prefers the reserve with more used slots.
+// inReserve returns an evaluation in a reserved slot, or nil. It chooses the reserve with more used slots.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

@@ -38,17 +38,18 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// MaxMessageBytes limits each request. MemoryBudgetBytes limits all requests in memory together, with the outputs
-	// of their functions.
+	// MaxMessageBytes limits each request, in bytes. MemoryBudgetBytes limits the memory of all current requests together,
+	// including the outputs of their functions.
 	MaxMessageBytes, MemoryBudgetBytes int64
 	// MemoryBudgetSetting is the name of the setting for MemoryBudgetBytes. Errors name it, so that users can raise it.
 	MemoryBudgetSetting string
 	// LogFunctionOutput is true if stderr and results of failed functions are logged. They may include secrets.
 	LogFunctionOutput bool
-	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Further
-	// evaluations are not logged: the next line contains their number.
+	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Evaluations
+	// beyond this rate are counted instead of logged, and the next line contains their number.
 	MaxLogRate float64
-	// MaxEvaluationTime limits an evaluation after its request was read, including all waits. Zero means no limit.
+	// MaxEvaluationTime limits the time of an evaluation, including all waits. The time starts when the request has been
+	// read. Zero means no limit.
 	MaxEvaluationTime time.Duration
 	// MaxTimeSetting is the name of the setting for MaxEvaluationTime. Errors name it, so that users can raise it.
 	MaxTimeSetting string
@@ -67,7 +68,7 @@ type Handler struct {
 	history    *evalhistory.History
 	maxMessage int64
 	maxTime    time.Duration
-	setting    string // name of the setting of maxTime
+	setting    string // name of the setting that configures maxTime
 	budget     *evalserve.Budget
 }
 
@@ -97,7 +98,7 @@ func (h *Handler) EvaluateFunction(
 		measured: h.metrics.active.Begin(req.GetImage()), err: errPanic,
 	}
 	s.inputSHA256 = h.lines.hashList(ctx, req.GetResourceList())
-	defer func() { // also runs if the evaluation panics; a caller of EvaluateFunction recovers
+	defer func() { // runs also after a panic, from which a caller of EvaluateFunction recovers
 		s.measured.End()
 		s.took = time.Since(start)
 		h.reportEvaluation(ctx, s)
@@ -115,22 +116,22 @@ func (h *Handler) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
 }
 
-// errPanic is the error that metrics and log show for an evaluation that panicked.
+// errPanic is the error of an evaluation that panicked, as shown in metrics and log.
 var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
 
-// CacheHeader is the response header that shows callers whether their result came from the result cache. Its values
-// are hit, shared and miss.
+// CacheHeader is the response header that shows callers how the result cache was used: hit, shared or miss.
 const CacheHeader = "Fn-Cache"
 
-// showCache sets the response header [CacheHeader], unless outcome is empty because the result cache was not used.
+// showCache sets the response header [CacheHeader]. It does nothing if outcome is empty because no result cache was
+// used.
 func showCache(ctx context.Context, outcome string) {
 	if call, ok := connect.CallInfoForHandlerContext(ctx); ok && outcome != "" {
 		call.ResponseHeader().Set(CacheHeader, outcome)
 	}
 }
 
-// droppedError means that the function succeeded but its answer was dropped. The client has left, or does not read
-// its other answers.
+// droppedError means that the function succeeded but its answer was dropped. Either the client has left, or it does not
+// read its other answers.
 type droppedError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.
@@ -151,7 +152,7 @@ func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err
 }
 
 // evaluate checks a request, resolves its image name and runs its function. It stops shortly before the caller's
-// deadline, so that the caller still gets an error that explains the delay. s records the progress.
+// deadline, so that an error that explains the delay still reaches the caller. s records the progress.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -174,7 +175,8 @@ func (h *Handler) evaluate(
 }
 
 // resolveAndClaim resolves the image's name, and waits for memory in the function's share of the memory budget. It
-// waits before and after resolving, because callers may write a name in several ways. limit limits the total time.
+// waits first for the name in the request and then for the canonical name, because callers may write a name in several
+// ways. limit limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -206,8 +208,8 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 	return err
 }
 
-// resolveImage returns the canonical name of the request's image, with the highest tag that satisfies a version
-// constraint. limit is only for error messages, so callers must set its deadline in ctx.
+// resolveImage returns the canonical name of the request's image, with the highest tag that satisfies the request's
+// version constraint. limit is only for error messages, so callers must set its deadline in ctx.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
@@ -250,8 +252,8 @@ func (h *Handler) reportRejection(ctx context.Context, err error) {
 	h.addToHistory("", rejectionRecord(err))
 }
 
-// QueuedForMemory returns the number of requests and answers that wait because the memory budget is used up. The
-// status page shows it as a problem.
+// QueuedForMemory returns the number of requests and answers that wait because the memory budget is used up. The status
+// page shows this number as a problem.
 func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
 // Active returns the numbers of running evaluations in each phase, and the reasons of their waits.

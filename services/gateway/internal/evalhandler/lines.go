@@ -42,8 +42,8 @@ type sampler struct {
 	unlogged atomic.Int64 // evaluations without a line since the last line
 }
 
-// admitLine reports whether a further line may be logged now. unlogged is the number of evaluations that were not
-// logged since the previous line. At the log level debug, every evaluation is logged.
+// admitLine reports whether a line about an evaluation may be logged now. unlogged is the number of evaluations without
+// a line since the previous line. At the log level debug, every evaluation is logged.
 func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
 	switch {
 	case l.log.Enabled(ctx, slog.LevelDebug):
@@ -76,8 +76,8 @@ func (l *lines) logEvaluation(ctx context.Context, s sample) {
 	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.errorAttributes(s.err)...)...)
 }
 
-// lineAttributes returns the attributes of an evaluation's log line, except for the error. No attribute contains
-// parts of the function's input or output. The logger omits empty attributes.
+// lineAttributes returns the attributes of an evaluation's log line, without the error. No attribute contains parts of
+// the function's input or output. The logger omits empty attributes.
 func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	return []slog.Attr{
 		slog.String("image", s.given), slog.String("resolved", s.image.String()), slog.String("evaluator", s.evaluator),
@@ -91,8 +91,8 @@ func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	}
 }
 
-// hashList returns the SHA-256 of a resource list, which identifies the list in the log without showing it. It is
-// empty if the log verbosity is below 3, because hashing a megabyte takes about a millisecond.
+// hashList returns the SHA-256 of a resource list, which identifies the list in the log without showing its content.
+// The hash is empty if the log verbosity is below 3, because hashing a megabyte takes about a millisecond.
 func (l *lines) hashList(ctx context.Context, list []byte) string {
 	if !l.log.Enabled(ctx, telemetry.LevelDetail) || list == nil {
 		return ""
@@ -101,7 +101,7 @@ func (l *lines) hashList(ctx context.Context, list []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// imageDigest returns the digest of the executed image. If it is unknown, it returns the digest in the request.
+// imageDigest returns the digest of the executed image, or the digest in the request if the executed image is unknown.
 func (s sample) imageDigest() string {
 	if s.resolved != "" {
 		return s.resolved

@@ -21,8 +21,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// metrics are the gateway's metrics of evaluations. Their names follow OpenTelemetry: Prometheus shows
-// fn.evaluations as fn_evaluations_total.
+// metrics are the gateway's metrics of evaluations. Their names follow OpenTelemetry. Prometheus shows them in another
+// form, such as fn_evaluations_total for fn.evaluations.
 type metrics struct {
 	evaluations   metric.Int64Counter
 	duration      metric.Float64Histogram
@@ -76,7 +76,7 @@ type sample struct {
 	party                       string // party that caused a failure: function, caller or system
 }
 
-// addResponse copies to s the parts of an evaluator's response that are recorded, such as the image's digest.
+// addResponse copies the recorded parts of an evaluator's response, such as the image's digest, to s.
 func (s *sample) addResponse(resp evaluation.Response) {
 	s.evaluator = resp.Evaluator
 	s.results = resp.Results

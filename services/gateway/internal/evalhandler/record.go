@@ -76,8 +76,8 @@ func failureReason(err error) string {
 	}
 }
 
-// describeListError describes an error that contains an [*evaluation.ListError] without parts of the resource list.
-// It returns false for all other errors.
+// describeListError returns a description of an error that contains an [*evaluation.ListError]. The description
+// contains no parts of the resource list. For all other errors, ok is false.
 func describeListError(err error) (text string, ok bool) {
 	if _, ok := errors.AsType[*evaluation.ListError](err); !ok {
 		return "", false
@@ -109,9 +109,9 @@ func describeFailure(f *function.Failure) string {
 	}
 }
 
-// partyOf returns the party that caused a failure, for alerts: "function", "caller" or "system". It is empty if err
-// is nil. If an image that has no metric label of its own cannot be pulled, it has probably never run. partyOf then
-// assumes that the caller invented its name.
+// partyOf returns the party that caused a failure, for alerts: "function", "caller" or "system". It is empty if err is
+// nil. If an image cannot be pulled and has no metric label of its own, it has probably never run. partyOf then assumes
+// that the caller invented the image's name.
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

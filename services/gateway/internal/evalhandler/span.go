@@ -25,8 +25,8 @@ func (s sample) describeSpan(span trace.Span) {
 	span.SetAttributes(s.spanAttributes()...)
 }
 
-// spanAttributes returns the attributes of an evaluation's span. The span already has the attribute faas.name, the
-// image as the caller wrote it.
+// spanAttributes returns the attributes of an evaluation's span. It omits faas.name, the image as the caller wrote it,
+// because the span already has this attribute.
 func (s sample) spanAttributes() []attribute.KeyValue {
 	const most = 11
 	leased := s.measured.Leased()

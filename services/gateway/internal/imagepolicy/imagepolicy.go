@@ -12,15 +12,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Lists configures a Policy. An item is a pattern of repositories, such as "ghcr.io/org/**", or name=pattern.
-// Errors contain the name, so that users find the rule that rejects their image.
+// Lists configures a Policy. Each item is a pattern of repositories, such as "ghcr.io/org/**", or has the form
+// name=pattern. Errors contain the name, so that users find the rule that rejects their image.
 type Lists struct {
 	// Allow contains patterns of repositories that callers may use. If the list is empty, callers may use all
 	// repositories that the deny list does not contain.
 	Allow []string
 	// Deny contains patterns of repositories that callers must not use. It takes precedence over the allow list.
 	Deny []string
-	// RequireDigest is true if an image must be named by its digest, so that nobody can replace it by moving a tag.
+	// RequireDigest is true if callers must name images by digest. Otherwise a moved tag could replace the image
+	// unnoticed.
 	RequireDigest bool
 }
 
@@ -30,7 +31,7 @@ type Policy struct {
 	requireDigest bool
 }
 
-// New returns the policy of lists.
+// New returns the policy that lists configures. It returns an error if an item is not valid.
 func New(lists Lists) (Policy, error) {
 	deny, err := parseRules(lists.Deny)
 	if err != nil {
@@ -46,9 +47,9 @@ type rule struct {
 	pattern imagename.Pattern
 }
 
-// parseRules parses rules of the form "name=pattern", or "pattern", which is then also the name. In a pattern, "*"
-// matches text without a slash, and "**" any text. A pattern must match a whole canonical repository, such as
-// "docker.io/library/busybox". It may contain any of a registry's names, such as "index.docker.io".
+// parseRules parses rules of the form "name=pattern". A rule may also be a pattern alone, which is then also the name.
+// In a pattern, "*" matches text without a slash, and "**" any text. A pattern must match a whole canonical repository,
+// such as "docker.io/library/busybox". It may contain any of a registry's names, such as "index.docker.io".
 func parseRules(items []string) ([]rule, error) {
 	var rules []rule
 	for _, item := range items {
@@ -101,7 +102,7 @@ func (p *Policy) CheckRepository(repository string) error {
 		repository, "allow-list")
 }
 
-// matches reports whether the pattern matches the repository, by its canonical name or as the caller wrote it.
+// matches reports whether the pattern matches the repository's canonical name, or the name as the caller wrote it.
 func (r *rule) matches(repository string) bool {
 	return r.pattern.Match(imagename.CanonicalRepository(repository)) || r.pattern.Match(strings.ToLower(repository))
 }

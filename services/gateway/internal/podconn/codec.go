@@ -25,8 +25,8 @@ const listField = protowire.Number(1)
 // are two varints of up to 10 bytes each, for the field number and the list's length.
 const maxListPrefix = 2 * 10
 
-// codec encodes and decodes messages in gRPC's usual format, but does not copy resource lists. A request's list is
-// sent from the request's memory, and a response's list is read directly into the response.
+// codec encodes and decodes messages in gRPC's usual format, but does not copy resource lists. It sends a request's
+// list from the request's own memory, and reads a response's list directly into the response.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -65,7 +65,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// Merge rest into the response, so that a repeated field resource_list replaces the list, as in other decoders.
+	// Merge rest into the response, instead of replacing the response. If rest contains the field resource_list again, the
+	// later list then replaces the first, as in other decoders.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)

@@ -26,8 +26,8 @@ type Conn struct {
 	pod    Pod
 	client *grpc.ClientConn
 	frames frameBudget
-	// dialError is the error of the last attempt to open a TCP connection, and tlsError that of the last TLS handshake.
-	// They are nil after a success. We store them because gRPC does not return them.
+	// dialError is the error of the last attempt to open a TCP connection, and tlsError the error of the last TLS
+	// handshake. Each is nil after a success. We store these errors because gRPC does not return them.
 	dialError, tlsError atomic.Pointer[error]
 
 	// pool.mu guards the following fields. A dropped connection is no longer in the pool.
@@ -43,8 +43,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The scheme passthrough looks up the name again at each attempt, because the DNS name of a new Service may not
-	// exist at the first attempt.
+	// The scheme passthrough makes gRPC look up the pod's name at each attempt, because the DNS name of a new Service may
+	// not exist at the first attempt.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
 		grpc.WithTransportCredentials(frameLimitedCredentials{transport, &c.frames}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Conn) Release(broken bool) { c.pool.releaseConn(c, broken) }
 // Connected reports whether the connection is established.
 func (c *Conn) Connected() bool { return c.client.GetState() == connectivity.Ready }
 
-// Connect retries until the connection is established. If ctx ends before, it returns the error of the last attempt.
+// Connect retries until the connection is established. If ctx ends, it returns the error of the last attempt.
 func (c *Conn) Connect(ctx context.Context) error {
 	for {
 		state := c.client.GetState()
@@ -95,8 +95,9 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a TCP connection. It starts further attempts while no answer arrives, because nodes drop packets to a
-// new Service until they have its rules. If the connection is refused, it returns an error, because gRPC retries.
+// dial opens a TCP connection. While no answer arrives, it starts further attempts, because a node drops packets to a
+// new Service until it has installed the Service's rules. If the connection is refused, dial returns an error, and gRPC
+// retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.pool.cfg.Dial, address, func(err error) { c.dialError.Store(&err) })
 	if err == nil {

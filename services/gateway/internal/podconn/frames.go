@@ -16,8 +16,8 @@ const (
 	// smallFrameBytes is the size below which an HTTP/2 DATA frame is small. Small frames are limited, because gRPC
 	// allocates about 100 bytes for each frame of a message, even for a frame of one byte.
 	smallFrameBytes = 256
-	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call raises the
-	// number.
+	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call permits more
+	// frames.
 	maxSmallFrames = 1024
 	// smallFramesPerCall is the number of small frames that a pod may send for each call. The server in a function pod
 	// sends at most two for an answer.
@@ -33,12 +33,13 @@ const (
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
-// frameBudget is the number of small frames that a pod may send before its connection is closed. Only calls of the
-// gateway increase the budget, because a malicious pod can send any number of frames.
+// frameBudget is the number of small frames that a pod may still send before the gateway closes the connection. Only
+// calls by the gateway increase the budget: frames of the pod must not, because a malicious pod can send any number of
+// them.
 type frameBudget struct{ atomic.Int64 }
 
 // addCall permits the pod to send the small frames of a further answer. It does nothing if the pod may still send
-// maxSmallFrames, so that unused permissions do not accumulate.
+// maxSmallFrames, so that unused frames do not accumulate over many calls.
 func (b *frameBudget) addCall() {
 	if b.Load() < maxSmallFrames {
 		b.Add(smallFramesPerCall)
@@ -74,8 +75,8 @@ func (f frameLimitedCredentials) Clone() credentials.TransportCredentials {
 type framedConn struct {
 	net.Conn
 	header  [frameHeaderBytes]byte
-	read    int // bytes in header: the part of the next frame's header read so far
-	payload int // bytes of the current frame's payload still to be read
+	read    int // number of bytes in header, which a Read may fill only partly
+	payload int // number of bytes of the current frame's payload still to be read
 	budget  *frameBudget
 }
 
@@ -104,8 +105,8 @@ func (c *framedConn) countFrames(b []byte) {
 		c.read = 0
 		c.payload = int(binary.BigEndian.Uint32(c.header[:4]) >> 8) //nolint:mnd // 24 bits
 		kind, flags := c.header[3], c.header[4]
-		// A padded frame counts as small too, because its padding hides how little data it contains. The server in a
-		// function pod never pads frames.
+		// A padded frame counts as small at any size, because it may consist mostly of padding. The server in a function pod
+		// never pads frames.
 		if kind == frameData && (c.payload < smallFrameBytes || flags&flagPadded != 0) {
 			c.budget.Add(-1)
 		}

@@ -32,8 +32,8 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes), grpc.ForceCodecV2(newCodec())),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithIdleTimeout(0), // the pool closes idle connections
-		// Retry soon, because a node refuses connections to a new Service only until it has the Service's rules. That
-		// takes some milliseconds.
+		// Retry soon: a node refuses connections to a new Service only for some milliseconds, until it has installed the
+		// Service's rules.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2,
@@ -41,7 +41,8 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// Without these pings, the gateway would wait for a failed node's answer until the evaluation's deadline.
+		// Send pings, because the gateway would otherwise wait for the answer of a failed node until the evaluation's
+		// deadline.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 			otelgrpc.WithTracerProvider(cfg.Telemetry.Tracers),

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// Idle is the time after which an unused connection is closed.
 	Idle time.Duration
-	// Max is the maximum number of unused connections. The pool does not limit used connections, whose number equals
+	// Max is the maximum number of unused connections. The number of used connections needs no limit, because it equals
 	// the number of pods with evaluations.
 	Max int
 	// MaxMessageBytes limits the answers of pods, in bytes.
@@ -36,7 +36,7 @@ type Config struct {
 
 // Pod contains everything that is needed to connect to a pod and to verify its identity.
 type Pod struct {
-	// UID distinguishes the pod from an earlier pod that had the same address. Address is host:port.
+	// UID distinguishes the pod from an earlier pod with the same address. Address is host:port.
 	UID, Address string
 	// ID and Secret verify the pod's certificate, see [mtls.Proof]. They are empty for a pod without a certificate.
 	ID, Secret string
@@ -60,7 +60,7 @@ func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 
-// Get returns the connection to a pod at once, before it is established. [Conn.Connect] or the first call
+// Get returns the connection to a pod at once, possibly before it is established. [Conn.Connect] or the first call
 // establishes it. Callers must call [Conn.Release] after use.
 func (p *Pool) Get(pod Pod) (*Conn, error) {
 	p.mu.Lock()
@@ -77,8 +77,8 @@ func (p *Pool) Get(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// releaseConn ends a caller's use of a connection. If broken is true, it removes the connection from the pool, so
-// that the next evaluation opens a new one. The last user's release closes the removed connection.
+// releaseConn ends a caller's use of a connection. If broken is true, it removes the connection from the pool, so that
+// the next evaluation opens a new connection. The removed connection is closed after its last user has released it.
 func (p *Pool) releaseConn(c *Conn, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,8 @@ func (p *Pool) leastRecentlyUsed() *Conn {
 	return longest
 }
 
-// Run closes connections that are unused for the time Config.Idle, until ctx ends. Then it closes all connections.
+// Run closes connections that have been unused for Config.Idle, until ctx ends. Then it closes all unused connections.
+// A used connection is closed when its last user releases it.
 func (p *Pool) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(p.cfg.Idle/4, time.Millisecond))
 	defer tick.Stop()

@@ -13,9 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// podCredentials returns TLS credentials if the pod and this program have certificates. Otherwise it returns
-// credentials for plaintext. The pod's ID and secret can be trusted, because they were received from the
-// pod-manager, whose identity this program has verified.
+// podCredentials returns TLS credentials if both the pod and this program have certificates. Otherwise it returns
+// credentials for plaintext. We can trust the pod's ID and secret, because they are from the pod-manager, whose
+// identity this program has verified.
 func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCredentials, error) {
 	secure, err := identity.ClientOfProven(c.pod.ID, c.pod.Secret)
 	if err != nil || secure == nil {
@@ -24,7 +24,7 @@ func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCre
 	return handshakes{credentials.NewTLS(secure), c}, nil
 }
 
-// handshakes stores the error of a failed TLS handshake, such as a rejected certificate, so that callers learn the
+// handshakes stores the error of a failed TLS handshake, such as a rejected certificate, so that callers can show the
 // reason. gRPC itself retries until the caller's deadline and does not return the error.
 type handshakes struct {
 	credentials.TransportCredentials

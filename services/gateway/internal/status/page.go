@@ -32,8 +32,8 @@ const (
 	poolsTimeout = 3 * time.Second
 	// shownEvaluations is the number of recent evaluations on the page.
 	shownEvaluations = 100
-	// openPools is the maximum number of pools for which the page shows all pods. If there are more pools, the page
-	// shows only the pods of pools with problems, and users can unfold the rest.
+	// openPools is the maximum number of pools for which the page shows all pods. If there are more pools, the page at
+	// first shows only the pods of pools with problems. Users can unfold the rest.
 	openPools = 10
 )
 
@@ -42,7 +42,8 @@ const (
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// headers keep browsers from loading files of other sites, and other sites from reading or framing the page.
+// headers contains the security headers of the page. Browsers then load no files from other sites for the page, and
+// other sites can neither read nor frame it.
 var headers = map[string]string{
 	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 	"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",

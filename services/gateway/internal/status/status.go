@@ -43,11 +43,11 @@ type Active interface {
 	Waiting(most int) []evalmetrics.Waiting
 }
 
-// maxWaiting is the maximum number of listed waits. Waits of a function in the same phase are listed as one.
+// maxWaiting is the maximum number of listed waits. All waits of a function in the same phase count as one wait.
 const maxWaiting = 50
 
-// New returns the status service of a gateway replica. warnings returns sentences about problems, for operators.
-// images returns the images that run as local binaries. Both functions may be nil.
+// New returns the status service of a gateway replica. warnings returns problems for operators, as sentences. images
+// returns the images that run as local binaries. Both functions may be nil.
 func New(h *evalhistory.History, active Active, replica string, warnings, images func() []string) *Service {
 	none := func() []string { return nil }
 	if warnings == nil {

@@ -29,7 +29,7 @@ type view struct {
 	Name func(image string) string
 }
 
-// pageView collects the data of the status page. lister may be nil: the page then shows no pods.
+// pageView collects the data of the status page. If lister is nil, the page shows no pods.
 func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) view {
 	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
 	v := view{
@@ -44,7 +44,7 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	failed := s.history.Evaluations(evalhistory.Select{Failed: true})
 	v.Failures = phase.GroupFailures(failed)
 	v.Name = phase.ShortNames(status, v.Pools, v.Recent, failed)
-	// List functions and pools with problems first, and then the busiest.
+	// Sort functions and pools by problems first, and then by the amount of work.
 	slices.SortStableFunc(status.GetFunctions(), func(a, b *gatewayv1.GetStatusResponse_Function) int {
 		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
 	})
@@ -54,8 +54,8 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	return v
 }
 
-// troubleRank returns the sort key of a pool, by which pools with problems are listed first. It consists of 1 for a
-// failure, then the numbers of waiting requests, of pods that are not ready, and of leases.
+// troubleRank returns the sort key by which the page lists pools with problems first. It consists of 1 for a failure,
+// then the numbers of waiting requests, of pods that are not ready, and of leases.
 func troubleRank(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
 	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
@@ -72,7 +72,8 @@ func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) 
 	return resp.GetPools(), err
 }
 
-// Longest returns the duration of the longest evaluation on the page. The width of all bars is relative to it.
+// Longest returns the duration of the longest evaluation on the page. The widths of all bars are relative to this
+// duration.
 func (v view) Longest() (longest time.Duration) {
 	for _, e := range v.Recent {
 		longest = max(longest, e.GetDuration().AsDuration())
@@ -94,7 +95,7 @@ func (v view) Open(p *podmanagerv1.Pool) bool {
 	return len(v.Pools) <= openPools || slices.Max(troubleRank(p)[:3]) > 0
 }
 
-// Expires returns a text for the time until an unused pod is deleted. It is empty while the pod is used.
+// Expires returns the time until an unused pod is deleted, as a short text. The text is empty while the pod is used.
 func (v view) Expires(p *podmanagerv1.Pod) string {
 	if p.GetReclaimTime() == nil || p.GetActive() > 0 {
 		return ""
@@ -119,11 +120,13 @@ var functions = template.FuncMap{
 	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
 	"short":  phase.Short,
 	"phases": func() []string { return phase.Names },
-	// units returns the width of a bar for d, if total corresponds to barUnits. The minimum width is least.
+	// units returns the width of a bar for the duration d, but at least the width least. The bar for total is barUnits
+	// wide.
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
-	// class returns the CSS class for a failure by function, caller or system. Failures of the system are red.
+	// class returns the CSS class for a failure. fault is its cause: function, caller or system. The system's failures are
+	// red.
 	"class": func(fault string) string {
 		return map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}[fault]
 	},

@@ -29,7 +29,7 @@ import (
 // Func is a function that serves the RPC service of a function pod.
 type Func func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
-// EvaluateFunction implements the service by calling f.
+// EvaluateFunction implements the RPC service by calling f.
 func (f Func) EvaluateFunction(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -87,8 +87,8 @@ func newHandler(limit int, f Func, access rpcserve.Access, frame servermain.Fram
 	})
 }
 
-// ServeFunctions starts a server for several test functions, until the test ends, and returns its address.
-// behaviours maps images to behaviours of functions, whose binaries are written to dir. A single server serves all
+// ServeFunctions starts a server for several test functions, until the test ends, and returns the server's address.
+// behaviours maps each image to its function's behaviour. The binaries are written to dir. A single server serves all
 // functions, because only one component of a process can collect exited child processes.
 func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
