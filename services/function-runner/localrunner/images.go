@@ -29,7 +29,8 @@ func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) 
 	return openImages(ctx, s, offline, Group())
 }
 
-// openImages is like [OpenImages], but lets the group with the given ID read the store. Zero means no group.
+// openImages is like [OpenImages], but callers choose the group whose processes can read the store. Zero means no
+// group.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver
@@ -45,7 +46,7 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	if err != nil {
 		return nil, err
 	}
-	// The image-resolver's background tasks run until [Images.Close], even if the caller cancels ctx earlier.
+	// The image-resolver's background tasks run until [Images.Close], even if the caller cancels ctx before.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running, ctx := errgroup.WithContext(ctx)
 	if resolver != nil {

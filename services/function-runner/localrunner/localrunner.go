@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package localrunner runs functions from container images on this machine, for the command-line tool fnctl. It
-// contains a gateway, an image-resolver and a launcher of sandboxes in one process, and requires no port, no
-// Kubernetes and no daemon. The server function-runner uses only the package's settings of sandboxes.
+// contains a gateway, an image-resolver and a launcher of sandboxes in one process, and requires no port, no Kubernetes
+// and no daemon. The server function-runner uses only this package's settings of sandboxes.
 //
-// fnctl calls the gateway by gRPC in memory, so that texts, limits and exit codes are the same as with a remote
-// gateway. The pod-manager is left out, because client-go would double the size of fnctl.
+// fnctl calls the gateway by gRPC through a connection in memory, so that texts, limits and exit codes are the same as
+// with a remote gateway. The package contains no pod-manager, because client-go would double the size of fnctl.
 package localrunner
 
 import (
@@ -41,20 +41,21 @@ type Config struct {
 	Offline bool
 	// Environment contains variables for all functions, as KEY=value, in addition to the environment of their images.
 	Environment []string
-	// Help is true if the runner calls functions with the argument --help and returns the text that they print. This
-	// text need not be a ResourceList.
+	// Help is true if the runner calls functions with the argument --help, and returns the text that they print instead of
+	// a ResourceList.
 	Help bool
 }
 
 const (
 	// connectionBytes is the buffer size, in bytes, of an in-memory connection between [Runner.Dial] and the gateway.
 	connectionBytes = 1 << 20
-	// stopTimeout limits the time for which [Runner.Close] waits for running evaluations. It can be short, because the
-	// callers have already left, and nobody reads the results.
+	// stopTimeout limits the time for which [Runner.Close] waits for running evaluations. The time can be short, because
+	// their callers have already left.
 	stopTimeout = 10 * time.Second
 )
 
-// Start starts a runner. It returns an error if this machine cannot start sandboxes. Callers must close the runner.
+// Start starts a runner. It returns an error if no sandbox can be started on this machine. Callers must close the
+// runner.
 func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	sandboxes, err := gateway.FindSandboxes(ctx, cfg.Gateway, frame)
@@ -65,13 +66,13 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 		return nil, err
 	}
 	images, err := OpenImages(ctx, cfg.Settings, cfg.Offline)
-	if err != nil && sandboxes.Direct() { // direct needs no group, and this user may lack the right to set it
+	if err != nil && sandboxes.Direct() { // "direct" needs no group, and setting one may be forbidden
 		images, err = openImages(ctx, cfg.Settings, cfg.Offline, 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
-	// Listen on no ports, even if the environment contains the port settings of a server.
+	// Listen on no ports, even if environment variables for a server configure ports.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
 	cfg.Gateway.Sandbox.AnyOutput = cfg.Help
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
@@ -85,7 +86,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 		listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1),
 	}
 	component.Endpoints[0].Listener = r.listener
-	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // [Runner.Close] cancels it after the last evaluation
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // canceled only by [Runner.Close]
 	go func() {
 		life := serve.Config{ShutdownTimeout: stopTimeout}
 		r.ended <- serve.Run(ctx, life, frame.Telemetry.Log, frame.Health, component)
@@ -93,7 +94,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Sandboxes describes the program that starts sandboxes, such as bubblewrap, for users.
+// Sandboxes returns a description of the launcher of sandboxes for users, such as the path of bubblewrap.
 func (r *Runner) Sandboxes() string { return r.starts }
 
 // Dial connects to the runner's gateway.
@@ -120,7 +121,7 @@ func (e extendedImages) ResolveImage(
 	if err != nil || (len(e.cfg.Environment) == 0 && !e.cfg.Help) {
 		return resolved, err
 	}
-	resolved = proto.CloneOf(resolved) // the resolver caches it
+	resolved = proto.CloneOf(resolved) // the original is in the resolver's cache
 	resolved.Env = append(resolved.Env, e.cfg.Environment...)
 	if e.cfg.Help {
 		resolved.Command = append(resolved.GetEntrypoint(), "--help")

@@ -29,22 +29,22 @@ type SandboxSettings struct {
 	SandboxStore string `split_words:"true"`
 }
 
-// Limits of the image store: its maximum size in bytes, and the maximum bytes and files of an image. The store
-// removes unused images when it is full. [Images.Prune] can remove them earlier.
+// Limits of the image store: its maximum size in bytes, and the maximum bytes and files of each image. A full store
+// removes unused images. [Images.Prune] can remove them earlier.
 const (
 	maxStoreBytes = 10 << 30
 	maxImageBytes = 2 << 30
 	maxImageFiles = 300_000
 )
 
-// Limits of a sandbox: the private memory of each process in bytes, and the number of processes and threads. If
-// this program runs as root, all bubblewrap sandboxes of a function together can have only maxProcesses processes.
+// Limits of a sandbox: the private memory of each process in bytes, and the number of processes and threads. If this
+// program runs as root, all bubblewrap sandboxes of a function share the limit maxProcesses.
 const (
 	maxProcessBytes = 2 << 30
 	maxProcesses    = 1024
 )
 
-// Check validates the settings, and adds each problem to checks.
+// Check adds an error to checks for each invalid setting.
 func (c SandboxSettings) Check(checks *config.Checks) {
 	checks.That(c.Launcher().HasLauncher(), "Sandbox", c.Sandbox, gateway.SandboxLaunchers)
 	checks.That(c.storeDirectory() != "", "SandboxStore", c.SandboxStore,
@@ -65,8 +65,8 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
-// TryLaunchers tests that the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
-// launchers in order until one works. After each test it calls tried, with a nil error if the launcher works.
+// TryLaunchers tests whether the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
+// launchers in order until a launcher works. After each test it calls tried. The error is nil if the launcher works.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {
@@ -87,8 +87,8 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	}
 }
 
-// Group returns the ID of the group that must be able to read the image store. For root, it is the group of the
-// sandboxes' users. Otherwise it is zero, because only this program's user reads the store.
+// Group returns the ID of the group that must be able to read the image store. If this program runs as root, it is the
+// group of the sandboxes' users. Otherwise it is zero, because only this program's user reads the store.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup

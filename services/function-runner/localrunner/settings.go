@@ -9,8 +9,8 @@ import (
 )
 
 type (
-	// Gateway is an alias of the gateway's settings, because [Settings] embeds two types named Config. An environment
-	// variable sets the field of that name in both types.
+	// Gateway is an alias of the gateway's settings, because [Settings] cannot embed two types named Config. An
+	// environment variable sets the fields with its name in all embedded types.
 	Gateway = gateway.Config
 	// ImageResolver is an alias of the image-resolver's settings, for embedding in [Settings].
 	ImageResolver = imageresolver.Config
@@ -41,15 +41,16 @@ func Load() (Settings, error) {
 // auto is the value of FNR_SANDBOX that selects the first launcher that works on this machine.
 const auto = "auto"
 
-// shareSettings sets values that are fixed in "fnctl --local", and values that gateway and image-resolver share.
+// shareSettings sets the values that are fixed for "fnctl --local", and copies values from the gateway's settings to
+// the image-resolver's settings.
 func (s *Settings) shareSettings() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()
 	g.Sandbox.Required = true
 	g.DisableRuntimes = []string{gateway.RuntimeExec, gateway.RuntimePod}
-	// The gateway needs no time limit, because its only caller is this process, which sets its own timeouts.
+	// Disable the gateway's time limit, because its only caller is this process, which sets its own timeouts.
 	g.MaxEvaluationTime = 0
-	// Start no processes in advance, because most functions are called only once.
+	// Start no processes of functions in advance, because most functions are called only once.
 	g.Exec.Prefork = 0
 	s.ImageResolver.DefaultImagePrefix = g.DefaultImagePrefix
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package compose combines the gateway, the image-resolver and the pod-manager in a single process, the program
-// function-runner. They call each other directly, not over the network.
+// function-runner. These services call each other directly, not over the network.
 package compose
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Components creates the services that the settings require. It creates the image-resolver only if functions may
-// run in pods or sandboxes, and the pod-manager only if they may run in pods. Local binaries need neither
-// registries nor Kubernetes.
+// Components creates the services that the settings require. It creates the image-resolver only if functions may run in
+// pods or sandboxes, and the pod-manager only if functions may run in pods. Local binaries need neither registries nor
+// Kubernetes.
 func Components(ctx context.Context, s settings.Settings, frame servermain.Frame) ([]serve.Component, error) {
 	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
 	if err != nil {
@@ -42,8 +42,8 @@ func Components(ctx context.Context, s settings.Settings, frame servermain.Frame
 	return append([]serve.Component{front}, components...), nil
 }
 
-// onLoopback reports whether only this machine can reach an address. It returns false for names except localhost,
-// because a name may resolve to any address.
+// onLoopback reports whether an address can be reached only from this machine. It returns false for all names except
+// localhost, because a name may resolve to any address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

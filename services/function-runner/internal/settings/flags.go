@@ -24,8 +24,8 @@ type porchFlag struct {
 	value flag.Value
 }
 
-// porchFlags returns the command-line flags of Porch's function runner. Each flag sets a field of s. The flag's
-// default is the field's current value, from an environment variable or from Porch.
+// porchFlags returns the command-line flags of Porch's function runner. Each flag sets a field of s. The flag's default
+// is the field's current value, which is from an environment variable or is Porch's default.
 func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
@@ -146,7 +146,7 @@ func (s *Settings) registryFlags() []porchFlag {
 	}
 }
 
-// These types implement flag.Value. Set stores the parsed value in the setting to which p points.
+// These types implement flag.Value. The method Set stores the flag's parsed value in the setting to which p points.
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }
@@ -199,8 +199,8 @@ func (v portValue) Set(s string) error {
 	return nil
 }
 
-// String returns the current value of the flag. v.p may be nil, because the flag package calls String on a zero
-// textValue to decide whether its help shows the default.
+// String returns the current value of the flag. v.p may be nil: the flag package calls String on a zero textValue to
+// decide whether the help text shows the flag's default.
 func (v textValue) String() string     { return showValue(v.p) }
 func (v intValue) String() string      { return showValue(v.p) }
 func (v boolValue) String() string     { return showValue(v.p) }

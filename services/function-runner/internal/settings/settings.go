@@ -20,8 +20,8 @@ import (
 )
 
 type (
-	// Gateway is an alias of the gateway's settings, because [Settings] embeds several types named Config. An
-	// environment variable sets the field of that name in all embedded types.
+	// Gateway is an alias of the gateway's settings, because [Settings] cannot embed several types named Config. An
+	// environment variable sets the fields with its name in all embedded types.
 	Gateway = gateway.Config
 	// PodManager is an alias of the pod-manager's settings, for embedding in [Settings].
 	PodManager = podmanager.Config
@@ -82,7 +82,8 @@ func exists(path string) bool {
 }
 
 // Load returns the settings from the environment variables and args, the command-line arguments. Flags override
-// variables. If args request help, Load prints it to w and returns [ErrHelp]. Errors name the flag or variable.
+// environment variables. If args request help, Load prints the help to w and returns [ErrHelp]. An error names the flag
+// or the variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
 	if err := config.Fill(&s); err != nil {
@@ -122,8 +123,8 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
-// shareFlags copies settings that several services use, such as the default image prefix, from one configuration to
-// the others. The copy is necessary because a flag, unlike a variable, sets only a single field.
+// shareFlags copies settings that several services use, such as the default image prefix, to the configurations of all
+// these services. The copies are necessary because a flag, unlike an environment variable, sets only a single field.
 func (s *Settings) shareFlags() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
@@ -137,8 +138,8 @@ func (s *Settings) shareFlags() {
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }
 
-// usedPaths returns the paths of the registry credentials and the registry certificates. A path is empty if the
-// flags do not enable it.
+// usedPaths returns the paths of the registry credentials and the registry certificates. A path is empty if the flags
+// do not enable the credentials or the certificates.
 func (r registryFlags) usedPaths() (auth, tls string) {
 	if r.credentials {
 		auth = r.authPath

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localrunnertest starts in-memory container registries, and pushes images of a test function to them, for
-// tests that run images on this machine.
+// Package localrunnertest starts container registries in memory, and pushes images of a test function to them. Tests
+// then run these images on this machine.
 package localrunnertest
 
 import (
@@ -80,9 +80,9 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image of the test function to the repository and tag in at, such as "fn:v1". behaviour is the
-// argument that selects the function's behaviour. With cmd, it is part of the image's Entrypoint, otherwise it is
-// the Cmd.
+// Push pushes an image of the test function to the repository and tag in at, such as "fn:v1". behaviour is the argument
+// that selects the function's behaviour. If cmd is empty, behaviour is the image's Cmd. Otherwise it is a part of the
+// image's Entrypoint, and cmd is the Cmd.
 func (r *Registry) Push(t testing.TB, at, behaviour string, cmd ...string) {
 	t.Helper()
 	var options []name.Option
@@ -155,7 +155,7 @@ func layer(t testing.TB) []byte {
 	return archive.Bytes()
 }
 
-// SharedDir returns a temporary directory that other users, such as the users of sandboxes, can enter.
+// SharedDir returns a temporary directory that all users can enter, such as the users of sandboxes.
 func SharedDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox")
