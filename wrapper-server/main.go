@@ -40,7 +40,8 @@ func main() {
 	os.Exit(servermain.Main("wrapper-server", settings, start))
 }
 
-// isolate executes the program again in an environment where the image's variables cannot configure the server.
+// isolate executes the program again, in an environment without the image's variables, which could configure the
+// server.
 func isolate() {
 	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
 	if needed {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Applet is a small tool in the wrapper server's binary. It gets its arguments, and returns the exit code.
+// Applet is a small tool in the wrapper server's binary. args are the tool's arguments. It returns the exit code.
 type Applet func(args []string) int
 
 // Find returns the applet that a command line calls, and the applet's arguments. If the command line calls the
@@ -29,7 +29,7 @@ func Find(argv []string) (applet Applet, args []string) {
 	return nil, nil
 }
 
-// complain prints an error message to stderr, after the name of the applet that failed.
+// complain prints the name of the failed applet and an error message to stderr.
 func complain(name, format string, args ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", name, fmt.Sprintf(format, args...))
 }

@@ -29,8 +29,8 @@ func Copy(args []string) int {
 	return 0
 }
 
-// copyArguments returns the sources and the target in the arguments of cp. It ignores options that Copy always
-// applies (-a, and the options that -a includes) and options without an effect on Copy (-f, -v).
+// copyArguments returns the sources and the target in the arguments of cp. It accepts but ignores the option -a and the
+// options that -a includes, because Copy always applies them. It also ignores -f and -v, which do not affect Copy.
 func copyArguments(args []string) (sources []string, target string, err error) {
 	var paths []string
 	for i, arg := range args {
@@ -111,7 +111,7 @@ func (c *copier) copyDir(source, target string, info fs.FileInfo) error {
 		}
 		c.made = made
 	}
-	if os.SameFile(info, c.made) { // the copy contains itself, so copying would never end
+	if os.SameFile(info, c.made) { // source contains the copy, so copying would never end
 		return fmt.Errorf("%s cannot be copied into itself", source)
 	}
 	entries, err := os.ReadDir(source)
@@ -123,8 +123,8 @@ func (c *copier) copyDir(source, target string, info fs.FileInfo) error {
 			return err
 		}
 	}
-	// Ignore missing permission to change the mode, because another user may own the target, such as the root
-	// directory of an emptyDir volume, and only its contents matter.
+	// Ignore an error of permission, because the target may belong to another user, such as the root directory of an
+	// emptyDir volume. Only the target's contents matter then.
 	if err := os.Chmod(target, info.Mode().Perm()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -141,8 +141,8 @@ func (c *copier) copyOne(source, target string, info fs.FileInfo) error {
 	return keepTimes(target, info)
 }
 
-// copyLink copies a symbolic link as a link, but copies this program's binary if the link leads to it. Pod templates
-// copy a directory of our image that contains only such links, which would be broken in the pod's volume.
+// copyLink copies a symbolic link as a link. If the link leads to this program's binary, it copies the binary instead:
+// pod templates copy a directory of our image that contains only such links, which would be broken in the pod's volume.
 func (c *copier) copyLink(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {
 		return c.copyProgram(source, target)
@@ -167,8 +167,8 @@ func (c *copier) copyProgram(source, target string) error {
 	return copyFile(source, target, 0o755)
 }
 
-// keepTimes sets the modification time of target to the time in info, if permitted. For a directory it must run last,
-// because copying into the directory changes its time.
+// keepTimes sets the modification time of target to the time in info, if permitted. For a directory, call it last,
+// because copying into the directory changes the directory's time.
 func keepTimes(target string, info fs.FileInfo) error {
 	if err := os.Chtimes(target, time.Time{}, info.ModTime()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err

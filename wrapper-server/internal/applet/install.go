@@ -10,7 +10,7 @@ import (
 )
 
 // Install implements the applet "wrapper-server install DIR", for init containers. It copies this binary to
-// DIR/wrapper-server, and creates the link DIR/grpc-health-probe to it.
+// DIR/wrapper-server, and creates DIR/grpc-health-probe as a link to the copy.
 func Install(args []string) int {
 	if len(args) != 1 {
 		complain("wrapper-server install", "usage: wrapper-server install DIR")
@@ -50,7 +50,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // fails after the rename below
+	defer func() { _ = os.Remove(tmp.Name()) }() // no effect after the rename below
 	_, err = io.Copy(tmp, src)
 	if err == nil {
 		err = tmp.Chmod(mode)

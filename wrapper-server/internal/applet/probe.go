@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Exit codes of the applet grpc-health-probe, as in the original tool, and its default timeout.
+// Exit codes of the applet grpc-health-probe, the same as in the original tool, and the applet's default timeout.
 const (
 	probeUsage       = 1
 	probeConnection  = 2

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Config configures the wrapper server. Only flags set its fields. Environment variables do not, because the
-// environment of a container contains the variables of its image, and an image must not configure the server.
+// Config configures the wrapper server. Only flags set its fields. Environment variables must not configure the server,
+// because a container's environment contains variables of the function's image, which the server does not trust.
 type Config struct {
 	// Port is the port for callers.
 	Port int
@@ -38,16 +38,16 @@ type Config struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
-	// Shared contains directories, such as /tmp, to which the function may write as in a container of its own. Nothing
-	// else may use these directories, because the server deletes their contents.
+	// Shared contains directories, such as /tmp, to which the function may write as in a separate container. Nothing else
+	// may use these directories, because the server deletes their contents.
 	Shared []string
 	// Entrypoint is the function's command line. Env is the function's environment, as KEY=value.
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings in the command-line arguments args. From environ, an environment made by
-// [Isolate], it reads only the function's variables and the secret for TLS. It prints help and errors of flags to
-// w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
+// LoadConfig returns the settings in the command-line arguments args. environ must be an environment from [Isolate].
+// LoadConfig uses only the function's variables and the secret for TLS in it. It prints help and errors of flags to w.
+// The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},

@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// isolated is the first argument of a wrapper server that already runs in the environment from [Isolate].
+// isolated is the first argument of a wrapper server that has executed itself again in the environment from [Isolate].
 const isolated = "isolated"
 
 // functionPrefix is the prefix of the function's variables in the environment from [Isolate].
 const functionPrefix = "function:"
 
-// environmentFlag is the flag that lists the environment variables that the pod sets instead of the image. The
-// wrapper server itself uses only these variables.
+// environmentFlag is the name of the flag that lists the environment variables that the pod sets instead of the image.
+// The wrapper server itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns a command line and an environment with which the wrapper server executes itself again. Variables
-// of the image then do not affect Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). The
-// environment contains the pod's variables, which --environment lists, and all variables with functionPrefix, for
-// the function. If the server is already isolated, ok is false, and args lacks the argument isolated.
+// Isolate returns a command line and an environment with which the wrapper server executes itself again. The image's
+// variables then cannot configure Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). The new
+// environment contains the pod's variables, which --environment lists. For the function, it also contains all variables
+// with functionPrefix before their names. If the server is already isolated, ok is false, and args lacks the argument
+// isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false
@@ -55,8 +56,8 @@ func InPod(environ []string) bool {
 	return lookup(environ, functionPrefix+"KUBERNETES_SERVICE_HOST") != ""
 }
 
-// functionEnv returns the function's environment, with the variables of its image and its pod. It omits variables
-// for the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
+// functionEnv returns the function's environment, with the variables of its image and its pod. It omits variables that
+// configure the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
 func functionEnv(environ []string) []string {
 	env := []string{}
 	for _, variable := range environ {

@@ -12,16 +12,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
-// secretVariable is the environment variable with [TLS.Secret]. The pod-manager sets it in each pod that gets the
-// flag --tls-id, so that an image's value has no effect.
+// secretVariable is the environment variable that contains [TLS.Secret]. The pod-manager sets it in each pod with the
+// flag --tls-id. A variable of that name in the image therefore has no effect.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
 // TLS configures the server's certificate and the permitted callers. The pod-manager sets it in function pods.
 type TLS struct {
 	// ID is the pod's SPIFFE ID. If it is empty, the server uses no TLS and serves all callers.
 	ID string
-	// Secret proves the server's ID to callers, who know the same secret. It is an environment variable and not a
-	// flag, because functions can read the server's command line.
+	// Secret proves the server's ID to callers, who know the same secret. It is not a flag but an environment variable,
+	// because functions can read the server's command line.
 	Secret string
 	// Authorities are the certificate authorities of callers, as PEM.
 	Authorities string
@@ -39,7 +39,7 @@ func (t TLS) checkSettings(checks *config.Checks) {
 	checks.That(err == nil && len(t.Callers) > 0, "TLS.Callers", strings.Join(t.Callers, ","), mtls.IDsWanted)
 }
 
-// newIdentity returns the server's certificate, with a new key, and the rule that admits callers. Both are nil if
+// newIdentity returns the server's certificate, with a new key, and the rule about permitted callers. Both are nil if
 // TLS is disabled.
 func (t TLS) newIdentity(frame servermain.Frame) (*mtls.Identity, rpcserve.Access, error) {
 	if t.ID == "" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wrapper implements the wrapper server, which serves a single function. It runs the function's entrypoint
-// for each evaluation, and returns the output.
+// Package wrapper implements the wrapper server, which serves a single function. For each evaluation, it runs the
+// function's entrypoint and returns the output.
 package wrapper
 
 import (
@@ -61,9 +61,9 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// windows are the HTTP/2 flow-control windows of connections. They are larger than at other endpoints, because
-// otherwise a resource list of several megabytes would need dozens of round trips between nodes. To limit memory,
-// fewer connections are permitted. These are enough, because only gateways and health checks connect to a pod.
+// windows are the HTTP/2 flow-control windows of connections. They are larger than in other servers, because a resource
+// list of several megabytes would otherwise need dozens of round trips between nodes. To limit memory, fewer
+// connections are permitted. They suffice, because only gateways and health checks connect to a pod.
 var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (
@@ -99,7 +99,7 @@ func hiddenPaths(network bool) []string {
 	return []string{tokens}
 }
 
-// server implements Porch's FunctionEvaluator service. All evaluations run the command of the pod's function.
+// server implements Porch's FunctionEvaluator service. Each evaluation runs the command of the pod's function.
 type server struct {
 	command    fnproc.Command
 	pod        *function.Pod
@@ -108,12 +108,13 @@ type server struct {
 	budget     *evalserve.Budget
 }
 
-// maxTimeSetting names the settings of the time limit, for the error of an evaluation that exceeds the limit.
+// maxTimeSetting names the settings that limit the evaluation time. The error of an evaluation over the limit contains
+// it.
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 
-// keepPrepared starts processes of the function in advance for later evaluations. It starts them even before the
-// first evaluation, because a pod is created only for evaluations.
+// keepPrepared starts processes of the function in advance, for later evaluations. It starts them even before the first
+// evaluation, because a pod is created only if evaluations are expected.
 func (s *server) keepPrepared(ctx context.Context) error {
 	s.pod.Prepare(s.command)
 	return s.pod.Maintain(ctx)
@@ -123,8 +124,8 @@ func (s *server) newHandler(options ...connect.HandlerOption) (path string, hand
 	return evalserve.NewHandler(evalserve.Config{Service: s, Budget: s.budget, MaxMessageBytes: s.maxMessage}, options...)
 }
 
-// EvaluateFunction implements Porch's FunctionEvaluator service. It uses the image in the request only for error
-// and log texts, because the pod runs a single function.
+// EvaluateFunction implements Porch's FunctionEvaluator service. It runs the pod's function whatever image the request
+// names, and uses this name only in the texts of errors and logs.
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -150,8 +151,8 @@ func command(cfg Config) fnproc.Command {
 }
 
 // findProgram searches the image's PATH for a program, as a container does. If the program is missing, findProgram
-// returns its name, and each evaluation then fails with an error. The server does not fail at the start, because
-// callers read the error of an evaluation, but not the log of a pod that does not start.
+// returns the name, so that each evaluation fails with an error. The server does not fail at its start instead, because
+// callers see the error of an evaluation, but not the log of a pod that does not start.
 func findProgram(name, directories string) string {
 	if strings.Contains(name, "/") {
 		return name
