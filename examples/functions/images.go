@@ -19,7 +19,7 @@ var scale string
 //go:embed pinned/index.js
 var pinned string
 
-// sources contains the paths from which the images of the example functions are built.
+// sources contains the paths of files from which the images of the example functions are built.
 type sources struct {
 	// team is the path of the compiled Go function "team".
 	team string
@@ -49,7 +49,7 @@ func (s sources) images() ([]image.Spec, error) {
 	}, nil
 }
 
-// node returns Node.js and its libraries, as files of an image.
+// node returns the files of Node.js and its libraries for an image.
 func (s sources) node() ([]image.File, error) {
 	if s.packages != "" {
 		return image.NodeJS(filepath.Join(s.packages, "usr/bin/node"), s.packages)
@@ -61,7 +61,7 @@ func (s sources) node() ([]image.File, error) {
 	return image.NodeJS(source)
 }
 
-// programFiles returns a program of this machine and its shared libraries, as files of an image. path is the
+// programFiles returns the files of a program of this machine and its shared libraries for an image. path is the
 // program's path in the image.
 func programFiles(path, name string) ([]image.File, error) {
 	source, err := findResource(name)
@@ -83,7 +83,7 @@ func findResource(name string) (string, error) {
 	return path, nil
 }
 
-// functionImage returns the image of a function. It removes duplicate files, such as libraries of two programs.
+// functionImage returns the image of a function. It removes duplicate files, such as libraries that two programs need.
 func functionImage(name string, entrypoint []string, files ...image.File) image.Spec {
 	slices.SortFunc(files, func(a, b image.File) int { return strings.Compare(a.Path, b.Path) })
 	files = slices.CompactFunc(files, func(a, b image.File) bool { return a.Path == b.Path })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command functions builds the images of the example functions and serves them in a read-only registry on loopback.
-// It prints the registry's address once clients can pull the images, and runs until a signal stops it. It needs no
-// container engine, because it builds the images from the Go program and this machine's shell and Node.js.
+// Command functions builds the images of the example functions and serves them in a read-only registry on loopback. It
+// prints the registry's address once clients can pull the images, and runs until a signal stops it. It needs no
+// container engine: it builds the images from the compiled Go function, and from this machine's shell and Node.js.
 package main
 
 import (

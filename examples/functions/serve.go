@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Timeouts of connections to the registry. They suit clients on the same machine.
+// Timeouts of connections to the registry, for clients on the same machine.
 const (
 	headerTimeout   = 10 * time.Second
 	transferTimeout = 5 * time.Minute
@@ -60,7 +60,7 @@ func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.W
 			return err
 		}
 	}
-	err = errors.Join(err, server.Close()) // closes the connections of clients too
+	err = errors.Join(err, server.Close()) // also closes the connections of clients
 	<-ended
 	return err
 }

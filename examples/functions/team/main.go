@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command team is an example of a KRM function in Go. It sets the label "team" of all resources.
+// Command team is an example of a KRM function in Go. It sets the label "team" on all resources.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// labelTeam sets the label "team" of all resources to the value in the function configuration.
+// labelTeam sets the label "team" on all resources to the value in the function configuration.
 func labelTeam(list *framework.ResourceList) error {
 	team := list.FunctionConfig.GetDataMap()["team"]
 	if team == "" {
