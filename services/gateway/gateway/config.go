@@ -58,8 +58,8 @@ type Config struct {
 	// address. The gateway closes further connections. Raise it behind a proxy or a service mesh that makes a
 	// connection for each caller.
 	MaxConnections int `split_words:"true" default:"256"`
-	// DefaultImagePrefix is added before image names without a slash. Set it to the same value for gateway, pod-manager
-	// and image-resolver.
+	// DefaultImagePrefix is the prefix that is added to image names without a slash. Set it to the same value for gateway,
+	// pod-manager and image-resolver.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// DisableRuntimes are the runtimes that the gateway does not use: `exec`, `sandbox`, `pod`.
 	DisableRuntimes []string `split_words:"true"`
