@@ -95,7 +95,7 @@ type PodConfig struct {
 	IdleTimeout time.Duration `split_words:"true" default:"5m"`
 }
 
-// check reports invalid settings.
+// check adds an error to checks for each invalid setting.
 func (c PodConfig) check(checks *config.Checks) {
 	checks.That(c.MaxRetries >= 0, "Pod.MaxRetries", c.MaxRetries, "0 or more")
 	checks.That(c.IdleTimeout > 0, "Pod.IdleTimeout", c.IdleTimeout, "more than zero")
@@ -120,7 +120,7 @@ type ExecConfig struct {
 	function.Settings
 }
 
-// check reports invalid settings.
+// check adds an error to checks for each invalid setting.
 func (c ExecConfig) check(checks *config.Checks) {
 	checks.That(c.Config != "", "Exec.Config", c.Config, "the path of a file")
 	checks.That(c.Functions != "", "Exec.Functions", c.Functions, "the path of a directory")

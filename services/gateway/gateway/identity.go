@@ -17,7 +17,7 @@ const defaultCallers = "spiffe://function-runner/callers/*"
 // off is the value of Config.Address that disables the port without TLS.
 const off = "off"
 
-// checkIdentities reports invalid settings of the TLS port and of the callers that may use it.
+// checkIdentities adds an error to checks for each invalid setting of the TLS port and of its callers.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})

@@ -20,7 +20,7 @@ type PolicyConfig struct {
 	RequireDigest bool `split_words:"true"`
 }
 
-// check reports invalid settings.
+// check adds an error to checks for each invalid setting.
 func (c PolicyConfig) check(checks *config.Checks) {
 	const want = "a list of repository patterns, or of name=pattern"
 	_, err := imagepolicy.New(imagepolicy.Lists{Allow: c.Allow})

@@ -24,7 +24,7 @@ type ResultCacheConfig struct {
 	MaxBytes int64 `ignored:"true"`
 }
 
-// check reports invalid settings.
+// check adds an error to checks for each invalid setting.
 func (c ResultCacheConfig) check(checks *config.Checks) {
 	_, err := imagename.ParsePatterns(c.Images)
 	checks.That(err == nil, "ResultCache.Images", strings.Join(c.Images, ","),

@@ -141,8 +141,9 @@ func (c *copier) copyOne(source, target string, info fs.FileInfo) error {
 	return keepTimes(target, info)
 }
 
-// copyLink copies a symbolic link as a link. If the link leads to this program's binary, it copies the binary instead:
-// pod templates copy a directory of our image that contains only such links, which would be broken in the pod's volume.
+// copyLink copies a symbolic link as a link. If the link leads to this program's binary, it copies the binary instead.
+// Pod templates copy a directory of our image that contains only such links, and the links would be broken in the pod's
+// volume.
 func (c *copier) copyLink(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {
 		return c.copyProgram(source, target)

@@ -19,7 +19,7 @@ import (
 // porchFlag describes a command-line flag of Porch's function runner, and the setting to which it applies.
 type porchFlag struct {
 	name  string
-	field string // field of Settings
+	field string // name of the field in Settings
 	usage string
 	value flag.Value
 }

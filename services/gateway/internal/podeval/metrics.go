@@ -83,8 +83,8 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 }
 
 // coldStartFailed reports whether a rejected lease counts as a failed cold start. It returns true if the pod was
-// starting, or if err means that no pod can start. In the latter case, the lease may have had no phase yet: the
-// pod-manager rejects it at once if it remembers that the image is missing.
+// starting, or if err means that no pod can start. Such an error may arrive before the first phase, because the
+// pod-manager remembers missing images and rejects further leases at once.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }

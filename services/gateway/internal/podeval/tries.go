@@ -32,13 +32,13 @@ type tries struct {
 // triedPod reports whether an earlier attempt of the evaluation failed on the pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records an attempt that failed because of its pod. It returns true if that pod failed before. The
-// attempt counts toward MaxRetries if the request was sent to the pod, or if no deadline ends the retries. Other
-// attempts do not count if:
+// addAttempt records an attempt that failed because of its pod. It returns true if that pod failed before. The attempt
+// counts toward MaxRetries if the request was sent to the pod, or if no deadline ends the retries. Other attempts do
+// not count in the following cases:
 //
-//   - the connection timed out, which indicates a busy pod or node;
-//   - the DNS lookup failed, so that another pod would not help;
-//   - the attempt was on the same pod again, which has since passed a health check.
+//   - The connection timed out, which indicates a busy pod or node.
+//   - The DNS lookup failed, so that another pod would not help.
+//   - An earlier attempt was on the same pod, which has since passed a health check.
 func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
 	again = t.triedPod(broken.pod)

@@ -49,7 +49,7 @@ type Digests func(ctx context.Context, image imagename.Name) (digest string, err
 type Config struct {
 	// Images matches the images whose results are cached.
 	Images imagename.Patterns
-	// Except matches images whose results are never cached, even if Images matches them: images whose functions may use
+	// Except matches images whose results are never cached, even if Images matches them. Functions of these images may use
 	// the network, so that their output may depend on more than their input.
 	Except imagename.Patterns
 	// MaxBytes limits the total memory of all cached responses, in bytes.

@@ -4,7 +4,7 @@
 
 package sandbox
 
-// On other systems, findLauncher returns an error before these functions are called.
+// On systems other than Linux, findLauncher returns an error before these functions are called.
 
 func (l *Launcher) writeFilter() (path string, err error) { return "", nil }
 

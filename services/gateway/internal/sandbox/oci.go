@@ -21,8 +21,8 @@ type oci struct {
 	cfg                   Config
 	path                  string
 	unshare, shell, mount string
-	// scratch is the mount point of the file system in memory. The directory must exist on every machine, and the
-	// runtime must not need its content.
+	// scratch is the mount point of the file system in memory. The directory must exist on every machine, and the runtime
+	// must not need the directory's content, which the mount hides.
 	scratch string
 	// before is a shell command that runs before the mount at scratch. For runc, it makes the control groups read-only. It
 	// is empty for other runtimes.

@@ -154,8 +154,8 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 
 var errTooFar = fmt.Errorf("the path has more than %d directories and links", maxSteps)
 
-// errOfKernel is the error for a program in /proc, /dev or /sys. The launcher could leave the sandbox through such
-// a path, because /proc/self/fd contains the launcher's own open files.
+// errOfKernel is the error for a program in /proc, /dev or /sys. A launcher must not start such a program: a path in
+// /proc/self/fd, which contains the launcher's own open files, could lead out of the sandbox.
 var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
 
 // ofKernel reports whether a path is in /proc, /dev or /sys. The files in these directories are not from an image.

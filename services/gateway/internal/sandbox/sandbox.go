@@ -101,7 +101,7 @@ func (l *Launcher) Direct() bool {
 }
 
 // Command returns the command that starts a function, or an error if the launcher cannot start the function. Callers
-// should reuse the command, because creating it takes long. All processes of a sandbox exit with the launcher: if the
+// should reuse the command, because creating it takes long. All processes of a sandbox exit with the launcher. If the
 // launcher's process group is killed or this program exits, the first process of the pid namespace exits. The kernel
 // then kills all other processes of the namespace.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {

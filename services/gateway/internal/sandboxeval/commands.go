@@ -50,8 +50,8 @@ type command struct {
 }
 
 // commandFor returns the command that starts the function of r. It calls start only if no such command is stored,
-// because creating a command takes longer than some functions: a command of crun or runc contains 40 KB of JSON.
-// Stored commands stay valid, because the files of an image do not change.
+// because creating a command may take longer than the function. For example, a command of crun or runc contains 40 KB
+// of JSON. Stored commands stay valid, because the files of an image do not change.
 func (i *openImage) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandboxeval is the sandbox evaluator: it pulls the images of functions and runs them in sandboxes of this
+// Package sandboxeval is the sandbox evaluator. It pulls the images of functions and runs them in sandboxes on this
 // machine, without a container runtime and without Kubernetes.
 package sandboxeval
 
