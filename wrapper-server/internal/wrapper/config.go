@@ -45,9 +45,9 @@ type Config struct {
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings in the command-line arguments args. environ must be an environment from [Isolate].
-// LoadConfig uses only the function's variables and the secret for TLS in it. It prints help and errors of flags to w.
-// The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
+// LoadConfig returns the settings in the command-line arguments args. environ must be an environment from [Isolate],
+// and only its variables for the function and its secret for TLS are used. LoadConfig prints help and errors of flags
+// to w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},

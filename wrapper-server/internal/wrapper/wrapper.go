@@ -62,8 +62,8 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 }
 
 // windows are the HTTP/2 flow-control windows of connections. They are larger than in other servers, because a resource
-// list of several megabytes would otherwise need dozens of round trips between nodes. To limit memory, fewer
-// connections are permitted. They suffice, because only gateways and health checks connect to a pod.
+// list of several megabytes would otherwise need dozens of round trips between nodes. To limit memory, the server
+// permits fewer connections. It needs only a few, because only gateways and health checks connect to a pod.
 var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (
@@ -108,8 +108,7 @@ type server struct {
 	budget     *evalserve.Budget
 }
 
-// maxTimeSetting names the settings that limit the evaluation time. The error of an evaluation over the limit contains
-// it.
+// maxTimeSetting names the settings that limit the evaluation time, for the error of an evaluation over the limit.
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 

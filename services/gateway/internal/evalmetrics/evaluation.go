@@ -99,7 +99,7 @@ func (e *Evaluation) WaitsNow(reason string) {
 	}
 }
 
-// End ends the evaluation.
+// End ends the evaluation and its current phase.
 func (e *Evaluation) End() { e.Enter("") }
 
 // Took records the duration of a phase in metrics. It ignores names that are not in phase.Names.

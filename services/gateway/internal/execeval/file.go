@@ -73,7 +73,7 @@ func notFunctions(err error) error {
 	return fmt.Errorf("not the YAML of functions and their images: %w", err)
 }
 
-// unknownFields returns the keys of a YAML mapping that known does not contain. It adds prefix to each key, so that
+// unknownFields returns the keys of a YAML mapping that are not in the list known. It adds prefix to each key, so that
 // users find the key in the file.
 func unknownFields(prefix string, mapping *yaml.Node, known ...string) (unknown []string) {
 	if mapping.Kind == yaml.AliasNode {

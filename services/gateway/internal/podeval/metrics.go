@@ -93,7 +93,8 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the time of connecting to a pod. It adds the pod-manager's share to took, the gateway's share.
+// countConnect records the time of connecting to a pod. took is the gateway's share, to which it adds the
+// pod-manager's.
 func countConnect(ctx context.Context, req evaluation.Request, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

@@ -25,7 +25,7 @@ type tries struct {
 	attempts int32
 	// counted is the number of failed attempts that count toward MaxRetries, see [tries.addAttempt].
 	counted int
-	pods    []string // pods of the attempts, without duplicates
+	pods    []string // pods that failed, without duplicates
 	backoff retry.Backoff
 }
 
