@@ -39,12 +39,12 @@ type Problems map[string]string
 
 // Source provides the list of images that run as local binaries.
 type Source interface {
-	// Watch calls the function use with the complete list of binaries as soon as the list is known, and again after
-	// each change. Calls do not overlap. The function use must not change the list, because other callers get the same
-	// slice. Watch returns when ctx is done or the connection to the source is lost.
+	// Watch calls the function use with the complete list of binaries as soon as the list is known, and again after each
+	// change. Calls do not overlap. The function use must not change the list, because other callers get the same slice.
+	// Watch returns when ctx is done or the connection to the source is lost.
 	//
-	// The problems that use returns are shown in the status of the FunctionConfigs, until use returns different
-	// problems or Watch returns. If use returns nil, the status does not change.
+	// The status of each FunctionConfig shows the problem that use returned for its binary, until a later call of use
+	// returns different problems or Watch returns. If use returns nil, the status does not change.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
@@ -80,8 +80,8 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latestList returns the latest list of binaries, and a channel that is closed when the list changes. Known is
-// false before the first call of Put.
+// latestList returns the latest list of binaries, and a channel that is closed when the list changes. The result known
+// is false before the first call of Put.
 func (b *Board) latestList() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,8 +107,8 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reportProblems replaces the problems of one gateway, which watch identifies, and then reports the problems of all
-// gateways.
+// reportProblems replaces the problems of one gateway and then reports the problems of all gateways. The pointer watch
+// identifies the gateway's call of Watch.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

@@ -19,20 +19,22 @@ import (
 )
 
 const (
-	// MaxRequestBytes limits a gateway's request, in bytes. The request names binaries that the gateway cannot use.
+	// MaxRequestBytes is the maximum size of a gateway's request. The request lists the binaries that the gateway cannot
+	// use.
 	MaxRequestBytes = 1 << 20
 	// MaxResponseBytes is the maximum size of a message with binaries. A message with 5,000 images and 1,000 binaries
 	// fits if image names are at most 1 KiB long and paths at most 4 KiB.
 	MaxResponseBytes = 16 << 20
-	// imagesPerMessage and binariesPerMessage limit the images and the binaries in a message. Longer lists are sent in
-	// several messages.
+	// imagesPerMessage and binariesPerMessage are the maximum numbers of images and binaries in a message. Longer lists
+	// are split into several messages.
 	imagesPerMessage, binariesPerMessage = 5000, 1000
-	// maxImages is the maximum number of images in a received list. For a longer list, a client returns an error.
+	// maxImages is the maximum number of images in a list. A client that receives a longer list returns an error.
 	maxImages = 200_000
 )
 
-// Handler returns an RPC service that sends the binaries of source to gateways. When the context that stopping
-// returns is done, running watches fail with errStopping, so that gateways connect to another replica.
+// Handler returns an RPC service that sends the binaries of source to gateways. When the server shuts down, which the
+// context returned by stopping signals, open watches fail with errStopping, so that gateways connect to another
+// replica.
 func Handler(stopping func() context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping()}
 }
@@ -64,8 +66,8 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// splitMessages splits a list of binaries into messages below the size limit. The last message is marked as
-// complete, so that the receiver knows the end of the list.
+// splitMessages splits a list of binaries into messages below the size limit. It marks the last message as complete,
+// so that the receiver recognizes the end of the list.
 func splitMessages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 	last := &podmanagerv1.WatchBinariesResponse{}
 	all := []*podmanagerv1.WatchBinariesResponse{last}
@@ -99,7 +101,7 @@ type Client struct {
 }
 
 // NewClient returns a client of the pod-manager at url, which is http://host:port or https://host:port. The HTTP
-// client must support HTTP/2. It must not have a timeout of its own, because a watch has no end.
+// client must support HTTP/2. It must not have a timeout of its own, because a watch lasts indefinitely.
 func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
 	options = append([]connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(MaxResponseBytes)}, options...)
 	return &Client{podmanagerv1connect.NewBinaryServiceClient(httpClient, url, options...)}
@@ -116,8 +118,8 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce reports problems with binaries to the pod-manager, and passes each received list to the function use.
-// When use returns other problems, watchOnce returns them for the next request.
+// watchOnce reports problems with binaries to the pod-manager, and passes each received list to the function use. When
+// use returns different problems, watchOnce returns them, so that the caller can report them in a new request.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,7 +162,7 @@ func receiveList(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinarie
 	return nil, cmp.Or(rpcfault.FromConnect(stream.Err()), errEnded)
 }
 
-// errEnded is the error of a watch that the pod-manager closed without an error.
+// errEnded is the error of a watch that the pod-manager closed without reporting an error.
 var errEnded = fault.New(fault.Unavailable, "the pod-manager has ended the watch")
 
 func receivedList(m *podmanagerv1.Binary) Binary {

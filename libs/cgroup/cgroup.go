@@ -18,11 +18,11 @@ import (
 // Container is the path where a container finds its own control group.
 const Container = "/sys/fs/cgroup"
 
-// limits contains the files with a container's memory limit, in versions 2 and 1 of control groups.
+// limits lists the files that contain a container's memory limit: first for cgroup version 2, then for version 1.
 var limits = []string{"memory.max", "memory/memory.limit_in_bytes"}
 
-// unlimited is the smallest value that counts as no limit. In version 1 of control groups, the kernel shows a
-// larger number if there is no limit.
+// unlimited is the smallest value that counts as no limit. If there is no limit, the kernel shows a larger number in
+// version 1 of control groups.
 const unlimited = 1 << 60
 
 // MemoryLimit returns the memory limit of a container in bytes. Root is the directory of the container's control
@@ -48,8 +48,9 @@ func MachineMemory(file string) (total, available int64, ok bool) {
 	return total, available, total > 0 && available > 0
 }
 
-// uses says where a container's memory use is found: first with version 2 of control groups, then with version 1.
-// used is the file with the use in bytes. The other names are fields of the file details: memory for cached files.
+// uses lists the files that contain a container's memory use: first for cgroup version 2, then for version 1. The
+// field used is a file with the total in bytes. The field details is a file with further numbers, and the remaining
+// fields are the names of the numbers for cached files.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -90,12 +91,12 @@ func readNumbers(content []byte) map[string]int64 {
 	return values
 }
 
-// usualProcesses is the assumed maximum number of processes if the container has no limit of its own. The limit of
-// the pod or the node then applies, but a container cannot read it.
+// usualProcesses is the assumed maximum number of processes if the container has no limit of its own. A limit of the
+// pod or the node then applies, but a container cannot read that limit.
 const usualProcesses = 4096
 
 // Processes returns the maximum and the current number of processes and threads in the control group at root. It
-// returns false on a machine without such a group.
+// returns false if there is no such group.
 func Processes(root string) (limit, used int64, ok bool) {
 	for _, dir := range []string{root, filepath.Join(root, "pids")} {
 		if used, ok = readNumber(filepath.Join(dir, "pids.current")); ok {
@@ -117,9 +118,9 @@ func readNumber(file string) (number int64, ok bool) {
 	return number, err == nil
 }
 
-// Kills detects whether the kernel killed a process because the container ran out of memory. It compares the
-// kernel's count of such kills with the number of kills that were already explained. The zero value and nil never
-// explain a kill. Kills is safe for concurrent use.
+// Kills detects whether the kernel killed a process because the container ran out of memory. It compares the kernel's
+// count of such kills with the number of kills that Explain has already returned. For the zero value and nil, Explain
+// always returns an empty string. Kills is safe for concurrent use.
 type Kills struct {
 	root, counter string // directory of the control group, and its file that counts kills
 
@@ -143,9 +144,9 @@ func NewKills(root string) *Kills {
 	return &Kills{}
 }
 
-// Explain returns the cause and the remedy if the kernel killed a process because memory ran out. Otherwise it
-// returns an empty string. Callers must call it once for each process killed by a SIGKILL that they did not send,
-// because each kill by the kernel explains a single process.
+// Explain returns the cause and the remedy if the kernel killed a process because memory ran out. Otherwise it returns
+// an empty string. Callers must call Explain once for each process that died of a SIGKILL that they did not send,
+// because each kill by the kernel explains the death of one process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""

@@ -18,8 +18,8 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// Prefix is the beginning of the name of every environment variable of this project. It is not "FUNCTION_RUNNER",
-// because Kubernetes injects variables with this prefix into pods if a Service is called function-runner.
+// Prefix begins the name of every environment variable of this project. It is not "FUNCTION_RUNNER", because
+// Kubernetes injects variables with that prefix into pods if a Service is called function-runner.
 const Prefix = "FNR"
 
 // Validator is a configuration that can validate itself. Validate returns a single error with all problems, or nil,
@@ -57,8 +57,8 @@ func FillKnown(cfg any) error {
 	return checkLists(cfg)
 }
 
-// checkLists returns an error if a list is not empty but has no items, such as ",". An empty list may permit
-// everything, which is not what its author meant.
+// checkLists returns an error if a list setting is not empty but contains no items, such as ",". Without this check,
+// the setting would act as an empty list, which may permit everything.
 func checkLists(cfg any) error {
 	for _, s := range Settings(cfg) {
 		value := os.Getenv(s.Variable) //nolint:forbidigo // main reads the environment with this package
@@ -111,7 +111,7 @@ func describeError(err error) error {
 	return fmt.Errorf("environment: %w", err)
 }
 
-// Problem is the error for a setting whose value is not allowed.
+// Problem is the error for a setting with an invalid value.
 type Problem struct {
 	// Field is the path of the struct field, such as "Serve.DrainDelay".
 	Field string
@@ -136,8 +136,8 @@ func quoteValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Rename replaces the name of the setting in each [Problem] of err by name(field). Errors then contain the name
-// that users set, which is an environment variable in some programs and a flag in others.
+// Rename replaces the name of the setting in each [Problem] of err by name(field). Errors then contain the name that
+// users set. It is an environment variable in some programs and a flag in others.
 func Rename(err error, name func(field string) string) error {
 	return changeProblems(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
@@ -170,15 +170,14 @@ func splitErrors(err error) []error {
 // wordBreak matches the boundary between two words of a field's name, such as between "Drain" and "Delay".
 var wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 
-// Variable returns the environment variable of a field: "Serve.DrainDelay" is
-// FNR_SERVE_DRAIN_DELAY.
+// Variable returns the environment variable of a field: "Serve.DrainDelay" is FNR_SERVE_DRAIN_DELAY.
 func Variable(field string) string {
 	words := wordBreak.ReplaceAllString(field, "${1}${3}_${2}${4}")
 	return Prefix + "_" + strings.ToUpper(strings.ReplaceAll(words, ".", "_"))
 }
 
-// Checks collects the problems of a configuration, so that users see all of them at once. The zero
-// Checks is ready to use.
+// Checks collects the problems of a configuration, so that users see all of them at once. The zero Checks is ready to
+// use.
 type Checks struct {
 	problems []error
 }

@@ -68,7 +68,7 @@ func settingsOf(structure reflect.Type, path string) []Setting {
 	return found
 }
 
-// isGroup reports whether t is a nested struct of settings, and not the type of a single setting.
+// isGroup reports whether t is a nested struct of settings. Otherwise t is the type of a single setting.
 func isGroup(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
@@ -96,7 +96,8 @@ func typeName(t reflect.Type) string {
 	return "text"
 }
 
-// Help writes the settings of cfg and their defaults to w. It omits a variable if without(variable) is true.
+// Help writes the settings of cfg and their defaults to w. It omits each variable for which the function without
+// returns true.
 func Help(w io.Writer, cfg any, without func(variable string) bool) {
 	_, _ = fmt.Fprintln(w, "Environment:")
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -110,14 +111,14 @@ func Help(w io.Writer, cfg any, without func(variable string) bool) {
 	_, _ = fmt.Fprintln(w, "\ndocs/configuration.md says what each one means.")
 }
 
-// foreign contains variables with the prefix FNR that only our tests read. Programs must not reject them, because
-// tests start programs with these variables in the environment.
+// foreign contains variables with the prefix FNR that only our tests read. Programs must not reject these variables,
+// because tests start programs with the variables in the environment.
 var foreign = []string{
 	"FNR_BED", "FNR_EVIDENCE", "FNR_KPT", "FNR_KUSTOMIZE", "FNR_PORCH", "FNR_SKAFFOLD", "FNR_TOOLBOX_IMAGE",
 }
 
-// checkUnknown returns an error that names each variable that has the prefix FNR but belongs to no setting in cfg.
-// Such a variable would have no effect. It is most often a typing error, or meant for another program.
+// checkUnknown returns an error that names each environment variable that has the prefix FNR but belongs to no setting
+// in cfg. Such a variable would have no effect. It is most often a typing error, or meant for another program.
 func checkUnknown(cfg any) error {
 	var known []string
 	for _, s := range Settings(cfg) {
@@ -135,7 +136,8 @@ func checkUnknown(cfg any) error {
 	return errors.Join(unknown...)
 }
 
-// adviceFor suggests the known variable with the most similar name, or the removal of the unknown variable.
+// adviceFor suggests the known variable with the most similar name. If no name is similar, it suggests removing the
+// unknown variable.
 func adviceFor(name string, known []string) string {
 	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)
