@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package confine restricts the files, processes and addresses that the processes of functions can reach. The
-// program needs no privileges, user namespace, other program or second exec for this.
+// Package confine restricts the files, processes and addresses that the processes of functions can reach. It works
+// without privileges, a user namespace, a helper program or a second exec.
 //
 // A thread of the program confines itself, forks the function and exits, so that no other thread is restricted. The
 // function inherits the restrictions and cannot remove them: no_new_privs, no capabilities, a seccomp filter and a
@@ -20,7 +20,7 @@ import (
 
 // Config configures a Confiner.
 type Config struct {
-	// Level determines the reaction to a kernel that lacks some of the restrictions. Empty means BestEffort.
+	// Level determines how New reacts to a kernel that lacks some of the restrictions. Empty means BestEffort.
 	Level Level
 	// ReadAll allows functions to read all files except Hidden and TempDir. It is for a container that runs a single
 	// function.
@@ -32,13 +32,13 @@ type Config struct {
 	Hidden []string
 	// Shared contains directories that most programs expect to be writable, such as /tmp. A function may write to them
 	// only while no other function runs (see [Function.Shared]), and only if the directory is empty when [New] is called.
-	// Only functions may use the directories, and TempDir may be one of them.
+	// Only functions may use the directories. TempDir may be one of the directories.
 	Shared []string
 	// TempDir is the parent of the functions' temporary directories. Empty means the system's default.
 	TempDir string
 	// MaxTempBytes and MaxTempFiles limit each function's temporary directory. Zero means 256 MiB and 10,000 files.
 	MaxTempBytes, MaxTempFiles int64
-	// Log receives a line at startup with the restrictions that the kernel lacks.
+	// Log receives a line at startup that lists the restrictions that the kernel lacks.
 	Log *slog.Logger
 
 	kernel *kernel // set by tests to imitate an older kernel; nil means the running kernel
@@ -67,8 +67,8 @@ var Certificates = []string{
 const (
 	// MaxFiles is the maximum number of open files of a process.
 	MaxFiles = 4096
-	// MaxCore is the maximum size of a core dump, in bytes. With 1, the kernel neither writes a core file nor pipes
-	// the dump to a program. With 0, it would still pipe the dump, which contains callers' resources.
+	// MaxCore is the maximum size of a core dump, in bytes. With 1, the kernel neither writes a core file nor pipes the
+	// dump to a program. With 0, it would still pipe the dump, which may contain resources of Porch's users.
 	MaxCore = 1
 	// KillFirst is the OOM score adjustment of functions. When memory runs out, the kernel kills functions first.
 	KillFirst = 1000
@@ -79,7 +79,7 @@ const (
 type Limits struct {
 	// FileBytes limits the size of each file. DataBytes limits the private memory of each process.
 	FileBytes, DataBytes int64
-	// Processes limits the total number of processes and threads of the user who runs the process.
+	// Processes limits the total number of processes and threads of the user that runs the process.
 	Processes int64
 }
 
@@ -108,7 +108,7 @@ func (l Level) checkOtherSystem(system string) error {
 		"run this program on Linux, or set FNR_CONFINE=best-effort", system)
 }
 
-// Versions of Landlock that introduced the features used here.
+// Versions of Landlock that introduced the features that this package uses.
 const (
 	abiFiles     = 1 // rules for files; no tracing across domains
 	abiRefer     = 2 // renaming across directories
@@ -118,7 +118,7 @@ const (
 	newestNeeded = abiScopes
 )
 
-// kernel describes the restrictions that the kernel supports and the container permits.
+// kernel describes the restrictions that the kernel supports and that the container permits.
 type kernel struct {
 	abi     int  // version of Landlock, or 0 without Landlock
 	seccomp bool // true if seccomp filters can be loaded
@@ -137,7 +137,8 @@ func (k kernel) missingFeatures() []string {
 	return lacks
 }
 
-// replacedFeatures describes restrictions that are weaker on this kernel than on newer kernels, and the drawbacks.
+// replacedFeatures describes the Landlock features that this kernel lacks but that weaker restrictions replace, and
+// the drawbacks of the replacements.
 func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil

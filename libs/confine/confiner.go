@@ -80,7 +80,8 @@ func (c *Confiner) buildShared() error {
 		}
 	}
 	sweep(c.cfg.TempDir)
-	c.shared = c.cfg.usableShared() // before this program creates a directory, because one of them may be TempDir
+	// We check the shared directories before we create a temporary directory, because TempDir may be one of them.
+	c.shared = c.cfg.usableShared()
 	temp, err := newTempDirs(c.cfg)
 	if err != nil {
 		c.cfg.Log.Warn("functions have no directory for temporary files", "error", err)
@@ -139,7 +140,8 @@ func (c *Confiner) Prepare(fn Function, env []string) (*Setup, error) {
 	return &Setup{Env: temp.withTempDir(env), Temp: temp, confiner: c, network: fn.Network, rules: rules}, nil
 }
 
-// Restricts reports whether the process has restrictions. It must then be started on a thread that confines itself.
+// Restricts reports whether the process has restrictions. If so, callers must start the process on a new thread that
+// first calls RestrictThread.
 func (c *Setup) Restricts() bool { return c.confiner != nil }
 
 // Close frees the resources that only the start of the process needs.
@@ -153,7 +155,7 @@ func (c *Setup) LimitProcess(pid int) {
 	}
 }
 
-// RestrictThread confines the calling thread and the processes that it starts. The restrictions cannot be undone.
+// RestrictThread confines the calling thread and the processes that it starts. The restrictions are permanent.
 func (c *Setup) RestrictThread() error {
 	if !c.Restricts() {
 		return nil

@@ -20,7 +20,7 @@ const (
 	// writeFile contains the access rights for devices that discard or generate bytes, such as /dev/null.
 	writeFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// own contains the access rights for a function's temporary directory. They do not include creating and
+	// own contains the access rights for a function's own temporary directory. They do not include creating and
 	// controlling devices.
 	own = readDir | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
@@ -45,10 +45,10 @@ var (
 		"os-release", "passwd", "perl", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3",
 		"resolv.conf", "rpc", "services", "shells", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes is the kernel's directory of processes. Functions may read its files but not list it, because language
-	// runtimes read information about themselves there. Node.js reads its memory limit, and starts a millisecond
-	// slower without its memory map. The memory, environment and files of processes outside of the function's Landlock
-	// domain stay unreadable, because Landlock treats such access as tracing.
+	// processes is the path of the proc file system. Functions may read its files but not list it, because language
+	// runtimes read information about themselves there. Node.js reads its memory limit, and starts a millisecond slower
+	// without its memory map. The memory, environment and files of processes outside of the function's Landlock domain
+	// stay unreadable, because Landlock treats such access as tracing.
 	processes = "/proc"
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
@@ -59,7 +59,7 @@ type fileRule struct {
 	access uint64
 }
 
-// fileRules is a list of Landlock rules. Callers must close the files in it with closeFiles.
+// fileRules is a list of Landlock rules. Callers must close the files of the rules with closeFiles.
 type fileRules []fileRule
 
 // openFiles returns rules that allow access to the files that every function may use. It skips missing files.
@@ -94,8 +94,8 @@ func (rules fileRules) closeFiles() {
 	}
 }
 
-// openPath opens a file or directory with O_PATH. A Landlock rule needs no more, so this program needs no right to
-// read the file.
+// openPath opens a file or directory with O_PATH. Landlock rules accept such descriptors, so this program does not
+// need permission to read the file.
 func openPath(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -127,8 +127,8 @@ func (cfg Config) readablePaths() []string {
 	return paths
 }
 
-// pathsWithout returns paths that together cover root, except the hidden paths below it. It replaces a directory
-// that contains a hidden path by its other entries, because Landlock rules can only allow access.
+// pathsWithout returns paths that together cover root, except the hidden paths below it. It replaces each directory
+// that contains a hidden path by the directory's other entries, because Landlock rules can only allow access.
 func pathsWithout(root string, hidden []string) []string {
 	if slices.Contains(hidden, root) {
 		return nil
@@ -137,10 +137,10 @@ func pathsWithout(root string, hidden []string) []string {
 	if !slices.ContainsFunc(hidden, below) {
 		return []string{root}
 	}
-	entries, _ := os.ReadDir(root) // an unreadable directory is of no use to a function either
+	entries, _ := os.ReadDir(root) // functions cannot read an unreadable directory either
 	var paths []string
 	for _, entry := range entries {
-		if entry.Type()&os.ModeSymlink == 0 { // the target is covered by its own path
+		if entry.Type()&os.ModeSymlink == 0 { // the target of a link has its own path
 			paths = append(paths, pathsWithout(filepath.Join(root, entry.Name()), hidden)...)
 		}
 	}

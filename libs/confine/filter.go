@@ -19,8 +19,8 @@ import (
 // filter is a seccomp program that can be loaded into the kernel.
 type filter struct{ program []unix.SockFilter }
 
-// Offsets of fields in struct seccomp_data, which describes a system call. The filter reads only the lower half of
-// an argument, because the kernel uses this half for an int. On little-endian machines such as amd64 and arm64, the
+// Offsets of fields in struct seccomp_data, which describes a system call. The filter reads only the lower 32 bits of
+// an argument, because the kernel uses only them for an int. On little-endian machines such as amd64 and arm64, the
 // lower half begins at the offset of the argument.
 const (
 	numberOffset    = 0
@@ -28,21 +28,21 @@ const (
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest system call number that our rules consider: file_setattr of Linux 6.17. Calls with
-// higher numbers, including amd64 calls with 32-bit pointers (x32), fail with "not implemented", so that programs
+// lastReviewed is the highest system call number that we considered in our rules: file_setattr of Linux 6.17. Calls
+// with higher numbers, including amd64 calls with 32-bit pointers (x32), fail with "not implemented", so that programs
 // use older calls instead.
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows all system calls except the given calls. It uses binary search, because
-// the kernel runs a new filter once for each call number. With sequential comparisons, loading the filter would
-// take three times as long as starting a thread.
+// newFilter returns a filter that allows all system calls except the given calls. The filter uses binary search,
+// because the kernel runs a new filter once for each call number. With sequential comparisons, loading the filter
+// would take three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	program := []bpf.Instruction{
-		// Calls of another architecture have other numbers than our rules, so the filter kills the process.
+		// System calls of another architecture have different numbers than in our rules, so the filter kills the process.
 		bpf.LoadAbsolute{Off: archOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: native, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
@@ -64,8 +64,8 @@ func newFilter(calls []call) (*filter, error) {
 // maxRun is the maximum number of calls that the filter compares sequentially instead of by binary search.
 const maxRun = 8
 
-// searchCalls returns instructions that find the current call in calls and decide about it. The calls must be
-// sorted.
+// searchCalls returns instructions that search for the current call in calls, and then allow or forbid it. The calls
+// must be sorted.
 func searchCalls(calls []call) []bpf.Instruction {
 	if len(calls) <= maxRun {
 		return compareCalls(calls)
@@ -94,11 +94,11 @@ type call struct {
 	name   string
 	number uint32
 	answer bpf.RetConstant
-	// cases describes the forbidden arguments. If it is empty, the call is forbidden with all arguments.
+	// cases describes the forbidden arguments. If cases is empty, the call is forbidden with any arguments.
 	cases []match
 }
 
-// match is a set of conditions. A call matches if all of them are true.
+// match is a set of conditions on the arguments of a call. A call matches if all conditions are true.
 type match []condition
 
 // condition compares the lower half of an argument of the call with a value.
@@ -125,7 +125,7 @@ func (c call) instructions() (program []bpf.Instruction) {
 	return append(program, allowed)
 }
 
-// allowAll returns a filter that allows every call. We load this filter to detect support for filters.
+// allowAll returns a filter that allows every call. We load this filter to test whether the kernel supports filters.
 func allowAll() *filter {
 	return &filter{program: []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}}
 }
@@ -135,8 +135,8 @@ func (f *filter) loadFilter() error {
 	if f == nil {
 		return nil
 	}
-	// Without this flag, kernels before 5.16 slow down filtered processes by mitigations against speculation attacks.
-	// Functions do not run foreign code next to secrets of their own, so they need no such protection.
+	// Without this flag, kernels before 5.16 enable mitigations against speculation attacks, which slow down filtered
+	// processes. Functions need no such protection, because they do not run foreign code next to secrets of their own.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}
@@ -149,8 +149,8 @@ func (f *filter) loadFilter() error {
 }
 
 // SandboxFilter returns a seccomp program, in the format of seccomp(2), for functions that a launcher such as
-// bubblewrap starts in separate namespaces. It allows sockets and signals, because they reach only processes in the
-// same namespaces.
+// bubblewrap starts in separate namespaces. The filter allows sockets and signals, because they reach only processes
+// in the same namespaces.
 func SandboxFilter() ([]byte, error) {
 	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {

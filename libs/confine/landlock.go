@@ -17,7 +17,7 @@ import (
 
 // probeKernel detects the restrictions that the kernel supports, by trying them on a separate thread.
 func probeKernel() kernel {
-	// We try the system calls instead of checking the version, because the seccomp filter of the container may forbid
+	// We try the system calls instead of checking the kernel's version, because the container's seccomp filter may forbid
 	// them.
 	k := kernel{abi: landlockABI()}
 	osthread.Own(func() {
@@ -32,7 +32,7 @@ func probeKernel() kernel {
 	return k
 }
 
-// landlockABI returns the version of the kernel's Landlock interface, or 0 if the kernel has none.
+// landlockABI returns the version of the kernel's Landlock interface, or 0 if the kernel does not support Landlock.
 func landlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -41,8 +41,8 @@ func landlockABI() int {
 	return int(abi)
 }
 
-// tryRestrict returns an error if Landlock does not work. It puts the calling thread into a domain that only
-// forbids creating block devices, which this program never does.
+// tryRestrict returns an error if Landlock does not work. To test this, it puts the calling thread into a domain that
+// only forbids creating block devices, which this program never does.
 func tryRestrict() error {
 	fd, err := createRuleset(&unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK})
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Confiner) newRules(fn Function, temp *TempDir) (ruleset, error) {
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(fn.Dir, program)
 	}
-	private := fileRules(nil).addPath(program, readFile) // without a rule if it is missing: the start reports that
+	private := fileRules(nil).addPath(program, readFile) // a missing program gets no rule; its start fails later
 	for _, path := range fn.Readable {
 		private = private.addPath(path, readDir)
 	}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Set sets the resource limits of a process that runs as the given user and group. User zero means this program's
-// user. Set never raises a limit. It also makes the kernel kill this process before others when memory runs out.
+// Set sets the resource limits of a process that runs as the given user and group. User zero means the user of this
+// program. Set never raises a limit. It also makes the kernel prefer this process as a victim when memory runs out.
 func (l Limits) Set(pid int, user, group uint32) (err error) {
 	if user == 0 {
 		return l.setAll(pid)
@@ -25,13 +25,13 @@ func (l Limits) Set(pid int, user, group uint32) (err error) {
 }
 
 // asThread calls f on a thread with the given user and group as its real ids. Without CAP_SYS_RESOURCE, which root
-// lacks in containers, the kernel lets a thread limit only processes with the same real ids. If the ids cannot be
-// set, f is called anyway. The effective ids do not change.
+// lacks in containers, the kernel lets a thread limit only processes with the same real ids. The effective ids do not
+// change. If asThread cannot set the ids, it calls f anyway.
 func asThread(user, group uint32, f func()) {
 	runtime.LockOSThread()
 	uid, gid := os.Getuid(), os.Getgid()
 	const same = ^uintptr(0)
-	set := func(user, group uintptr) unix.Errno { // for this thread; package syscall sets them for all
+	set := func(user, group uintptr) unix.Errno { // changes this thread; package syscall would change all threads
 		_, _, err := unix.RawSyscall(unix.SYS_SETRESGID, group, same, same)
 		if err == 0 {
 			_, _, err = unix.RawSyscall(unix.SYS_SETRESUID, user, same, same)
@@ -67,13 +67,13 @@ func (l Limits) setAll(pid int) error {
 	return l.checkData(pid)
 }
 
-// maxStack is the usual maximum size of a stack, which the kernel adds to the private memory that it reports.
+// maxStack is the usual maximum size of a stack. The kernel includes this size in the private memory that it reports.
 const maxStack = 8 << 20
 
-// checkData returns an error if the process has more private memory than DataBytes permits. The process may have
-// allocated it before the limit was set, and the kernel does not take it back.
+// checkData returns an error if the process uses more private memory than DataBytes permits. The process may have
+// allocated it before the limit was set, and the kernel does not reclaim it.
 func (l Limits) checkData(pid int) error {
-	if l.DataBytes == 0 { // local binaries: spare them reading a file at each start
+	if l.DataBytes == 0 { // local binaries have no such limit: save the read of a file
 		return nil
 	}
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)) // empty if the process has exited
@@ -96,7 +96,7 @@ func lowerLimit(pid, resource int, value uint64) error {
 	}
 	limit := unix.Rlimit{Cur: min(now.Cur, value), Max: min(now.Max, value)}
 	if resource == unix.RLIMIT_CORE {
-		limit.Cur = limit.Max // the soft limit must be above zero: see [MaxCore]
+		limit.Cur = limit.Max // soft limit, which must be above zero: see [MaxCore]
 	}
 	return unix.Prlimit(pid, resource, &limit, nil)
 }

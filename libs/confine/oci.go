@@ -16,7 +16,7 @@ import (
 )
 
 // OCISeccomp returns the rules of [SandboxFilter] as JSON for the seccomp section in the configuration of an OCI
-// runtime. Runtimes ignore names of calls that they do not know.
+// runtime. Runtimes ignore system calls whose names they do not recognize.
 func OCISeccomp() ([]byte, error) {
 	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {
@@ -50,7 +50,7 @@ type ociSeccomp struct {
 	Rules   []ociRule `json:"syscalls"`
 }
 
-// ociRule applies to a call if all of its comparisons of arguments are true.
+// ociRule applies to a system call if all of the rule's comparisons with the call's arguments are true.
 type ociRule struct {
 	Names     []string      `json:"names"`
 	Action    string        `json:"action"`
@@ -58,9 +58,9 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// Operators with which an OCI rule compares an argument. The operator bitsAre requires that the bits in Mask equal
-// Value. The operator notEqual requires a 64-bit argument other than Mask. A rule may compare each argument only
-// once, so "neither a nor b" requires several rules with bitsAre (see [allBut]).
+// Operators that an OCI rule uses to compare an argument. The operator bitsAre requires that the bits in Mask equal
+// Value. The operator notEqual requires a 64-bit argument other than Mask. A rule may compare each argument only once,
+// so "neither a nor b" requires several rules with bitsAre (see [allBut]).
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
 	notEqual = "SCMP_CMP_NE"
@@ -73,8 +73,8 @@ type ociArgument struct {
 	Operator string `json:"op"`
 }
 
-// ociArguments translates the forbidden arguments of a call into rules, each a list of comparisons. Together, the
-// rules match the same calls as cases.
+// ociArguments translates the forbidden arguments of a call into rules. Each rule is a list of comparisons. Together,
+// the rules match the same calls as cases.
 func ociArguments(cases []match) (rules [][]ociArgument) {
 	for _, conditions := range cases {
 		matching := [][]ociArgument{nil}
@@ -96,8 +96,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives translates the conditions on one argument into comparisons. The conditions are met if any
-// comparison is true. Limited is false if the argument has no conditions.
+// ociAlternatives translates the conditions on an argument into comparisons. The conditions are met if at least one
+// comparison is true. The result limited is false if the argument has no conditions.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {
@@ -119,7 +119,7 @@ func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument
 				others = append(others, value)
 			}
 		case bpf.JumpGreaterThan, bpf.JumpLessThan, bpf.JumpLessOrEqual, bpf.JumpBitsNotSet:
-			panic("no rule has such a condition") // a test builds all rules
+			panic("no rule has such a condition") // a test translates all rules
 		}
 	}
 	if len(others) == 1 {
@@ -135,8 +135,8 @@ func compareBits(index, mask, value uint32) ociArgument {
 	return ociArgument{index, uint64(mask), uint64(value & mask), bitsAre}
 }
 
-// allBut returns comparisons that together match all values except the given values. It halves the range of
-// numbers: a half without a given value becomes a comparison, and a half with a given value is halved further.
+// allBut returns comparisons that together match all values except the given values. It repeatedly halves the range of
+// numbers. A half without a given value becomes a comparison, and a half with a given value is halved again.
 func allBut(values []uint32, index uint32) (comparisons []ociArgument) {
 	var down func(prefix uint32, length int)
 	down = func(prefix uint32, length int) {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Answers of the seccomp filter to a system call. Programs that get "not implemented" use another call instead.
+// Actions of the seccomp filter for a forbidden system call. Most programs react to "not implemented" by using another
+// call.
 var (
 	forbidden      = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	notImplemented = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
@@ -27,7 +28,8 @@ var always = []string{
 	// Calls that read or control other processes.
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
 	"pidfd_getfd", "migrate_pages",
-	// Shared memory, semaphores and message queues, which outlive processes and are common to all processes of a user.
+	// Shared memory, semaphores and message queues of System V, which outlive processes and are visible to all processes
+	// of a user.
 	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
 	"mq_open", "mq_unlink",
 	// File watches (inotify) show the names of files in other functions' directories, which Landlock does not hide.
@@ -43,19 +45,19 @@ var always = []string{
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
 
-// otherwise lists system calls that fail with "not implemented", because a filter cannot see their effects or the
-// kernel limits their use for the whole machine. Programs then use older calls.
+// otherwise lists system calls that fail with "not implemented", so that programs use older calls instead. We forbid
+// them because a filter cannot see their effects, or because the kernel limits their use for the whole machine.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists forbidden system calls whose failure programs tolerate. The call fallocate only reserves space.
-// The other calls change attributes of files, which would remain after the function has exited.
+// optional lists forbidden system calls that programs can do without. The call fallocate only reserves space. The
+// other calls change attributes of files, which would remain after the function has exited.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
 }
 
-// recent contains the numbers of system calls that the library go-seccomp-bpf does not know yet. They are the same
-// on all architectures.
+// recent contains the numbers of system calls that the library go-seccomp-bpf does not contain yet. The numbers are
+// the same on all architectures.
 var recent = map[string]uint32{"file_getattr": 468, "file_setattr": 469}
 
 // offline lists the socket calls that are forbidden for functions without network. Socket pairs stay allowed,
@@ -109,7 +111,7 @@ func (k kernel) forbiddenCalls(network bool) rules {
 			r[name] = nil
 		}
 	}
-	// Datagram socket pairs are forbidden because they could send to any other local socket. Families other than
+	// Datagram socket pairs are forbidden because such a socket can send to any other local socket. Families other than
 	// AF_UNIX are forbidden because the kernel would load modules for them.
 	r["socketpair"] = []match{{{0, bpf.JumpNotEqual, unix.AF_UNIX}}, {{1, bpf.JumpBitsSet, unix.SOCK_DGRAM}}}
 	if k.abi < abiScopes {
@@ -128,8 +130,8 @@ func (k kernel) notImplemented() []string {
 	return otherwise
 }
 
-// othersProcesses returns rules for system calls that a function may use only with arguments that affect no other
-// process.
+// othersProcesses returns rules for system calls that can affect other processes. The rules forbid the calls unless
+// their arguments affect only the function's own process.
 func othersProcesses() rules {
 	r := rules{
 		"setpriority": {{{0, bpf.JumpGreaterOrEqual, unix.PRIO_USER}}, {{1, bpf.JumpNotEqual, 0}}},
@@ -140,7 +142,8 @@ func othersProcesses() rules {
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
 	// A new file mode must not contain the set-user-id bit. If the server is root, a function could otherwise create
-	// programs that run as root. The filter cannot read openat2's mode in memory, and answers "not implemented".
+	// programs that run as root. The filter cannot read openat2's mode, which is in memory, so openat2 fails with "not
+	// implemented".
 	for name, mode := range map[string]uint32{
 		"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1, "mknodat": 2,
 	} {
@@ -152,7 +155,7 @@ func othersProcesses() rules {
 		r[name] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	}
 	// Commands of fcntl that request signals from the kernel, take a lease on a file (which delays other programs that
-	// open it), or watch a directory by the older API.
+	// open the file), or watch a directory with the API that preceded inotify.
 	for _, command := range []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY} {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
@@ -171,8 +174,8 @@ func othersProcesses() rules {
 }
 
 // otherSockets matches the sockets that functions do not need. Functions need only the usual network protocols, and
-// the netlink sockets that resolvers use to query the kernel. Functions need no local (AF_UNIX) sockets: the
-// sockets of other programs are files without a Landlock rule, or have abstract names.
+// the netlink sockets that resolvers use to query the kernel. Local (AF_UNIX) sockets would be useless: the sockets of
+// other programs are files without a Landlock rule, or have abstract names.
 func otherSockets() []match {
 	var families match
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
@@ -188,9 +191,9 @@ func otherSockets() []match {
 }
 
 // addSignals adds rules for kernels on which Landlock cannot restrict signals. A process may signal only its own
-// process group, because a filter cannot tell whose pid an argument is. Go and C libraries signal their own threads
-// with tgkill, so it is allowed, except on this program. A function that guesses thread numbers of another function
-// can therefore signal it.
+// process group, because a filter cannot determine the process that a pid belongs to. Go and C libraries signal their
+// own threads with tgkill, so we allow tgkill, except for signals to this program. A function can therefore signal
+// another function if it guesses the number of a thread.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

@@ -15,18 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTempDepth is the maximum nesting of a temporary directory, so that its files can be counted and removed.
+// maxTempDepth is the maximum nesting of directories in a temporary directory. It ensures that we can count and remove
+// the files.
 const maxTempDepth = 64
 
 // TempDir is the temporary directory of a function's process. The methods of a nil TempDir do nothing.
 type TempDir struct {
 	dirs *tempDirs
 	path string
-	// shared contains other directories that the process may write to. It is usually empty. They may contain path.
+	// shared contains other directories that the process may write to. It is usually empty. The directories may contain
+	// path.
 	shared []string
 }
 
-// withTempDir returns env with the directory as TMPDIR. If the home directory in env is not usable, it also sets
+// withTempDir returns env with TMPDIR set to the directory. If the home directory in env is not usable, it also sets
 // HOME.
 func (d *TempDir) withTempDir(env []string) []string {
 	if d == nil {
@@ -45,15 +47,15 @@ func (d *TempDir) withTempDir(env []string) []string {
 	return append(env, "TMPDIR="+d.path, "HOME="+home)
 }
 
-// countShared applies the limits of the temporary directory also to the files in the shared directories.
+// countShared includes the files in the shared directories in the limits of the temporary directory.
 func (d *TempDir) countShared(shared []string) {
 	if d != nil {
 		d.shared = shared
 	}
 }
 
-// Remove removes the directory. If that fails because a process still writes to the directory, the removal is
-// retried when a later directory is removed.
+// Remove removes the directory. If the removal fails because a process still writes to the directory, a later call of
+// Remove for any directory retries it.
 func (d *TempDir) Remove() error {
 	if d == nil {
 		return nil
@@ -61,9 +63,9 @@ func (d *TempDir) Remove() error {
 	return d.dirs.removeDir(d.path)
 }
 
-// RemoveLater removes the directory in the background, so that the removal does not delay the answer. On a file
-// system with a journal, a removal takes as long as a small function. If too many removals are pending, RemoveLater
-// removes the directory immediately.
+// RemoveLater removes the directory in the background, so that the removal does not delay the function's result. On a
+// file system with a journal, a removal takes as long as a small function. If too many removals are pending,
+// RemoveLater removes the directory immediately.
 func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return
@@ -95,8 +97,8 @@ func (d *TempDir) Free() (bytes int64, ok bool) {
 // counter contains the numbers of bytes and files that a function may still write.
 type counter struct{ bytes, files int64 }
 
-// countTree subtracts the files below path from the limits. It returns false if a limit is exceeded. The path need
-// not exist.
+// countTree subtracts the files below path from the remaining bytes and files. It returns false if a limit is
+// exceeded. A missing path counts as empty.
 func (c *counter) countTree(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -106,7 +108,8 @@ func (c *counter) countTree(path string) bool {
 	return c.countEntries(dir, maxTempDepth)
 }
 
-// countEntries subtracts the entries of dir from the limits. It returns false if a limit is exceeded.
+// countEntries subtracts the entries of dir from the remaining bytes and files. It returns false if a limit is
+// exceeded.
 func (c *counter) countEntries(dir *os.File, depth int) bool {
 	if depth == 0 {
 		return false
@@ -154,11 +157,11 @@ func (c *counter) countEntry(dir *os.File, name string, depth int) bool {
 }
 
 // usableShared returns the directories of [Config.Shared] that are empty. Functions must not write to other
-// directories, because their files would stay there, next to files that functions could change.
+// directories, because they could change the existing files, and their own files would remain there.
 func (cfg Config) usableShared() (usable []string) {
 	for _, dir := range cfg.Shared {
 		switch entries, err := os.ReadDir(dir); {
-		case err != nil: // a missing directory is of no use to a function either
+		case err != nil: // functions cannot use a missing directory either
 		case len(entries) > 0:
 			cfg.Log.Warn("directory is not empty, functions cannot write to it (mount an empty volume there)", "path", dir)
 		default:
@@ -169,15 +172,15 @@ func (cfg Config) usableShared() (usable []string) {
 }
 
 // EmptyShared removes the files that functions wrote to the directories of [Config.Shared], and the temporary
-// directories of all functions. It returns false if files are left. No function may be running with access to the
-// files.
+// directories of all functions. It returns false if some files could not be removed. Callers must ensure that no
+// function with access to the files is running.
 func (c *Confiner) EmptyShared() (empty bool) {
 	if c == nil {
 		return true
 	}
 	empty = true
 	for _, dir := range c.shared {
-		// A function with the same user as the directory's owner can change the mode.
+		// A function that runs as the directory's owner can change the mode of the directory.
 		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o700 != 0o700 {
 			_ = os.Chmod(dir, info.Mode()|0o700)
 		}

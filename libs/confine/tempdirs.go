@@ -19,11 +19,11 @@ import (
 )
 
 // tempPrefix begins the name of each directory that contains the temporary directories of a program's functions. No
-// other directory may have this prefix, because sweep removes such directories after a crash.
+// other directory may have this prefix, because sweep removes directories with the prefix after a crash.
 const tempPrefix = "fnr-function-files-"
 
-// tempDirs creates temporary directories for functions below a base directory, which only this program uses. A lock
-// on the base directory shows other programs that it is in use, so that they do not remove it.
+// tempDirs creates temporary directories for functions below a base directory, which only this program uses. A lock on
+// the base directory prevents other programs from removing it.
 type tempDirs struct {
 	parent   string
 	maxBytes int64
@@ -34,7 +34,7 @@ type tempDirs struct {
 	base      string
 	lock      *os.File // nil if there is no base directory
 	unremoved []string // failed removals, to be retried
-	removing  int      // directories that are being removed, or will be
+	removing  int      // removals that are pending or running
 	closed    bool
 }
 
@@ -75,8 +75,8 @@ func (t *tempDirs) openBase() (string, error) {
 	return base, nil
 }
 
-// removeBase removes the base directory with all temporary directories. If the removal fails, the base directory is
-// no longer used, and the next program sweeps it.
+// removeBase removes the base directory with all temporary directories. If the removal fails, this program stops using
+// the base directory, and the next program to start removes it with sweep.
 func (t *tempDirs) removeBase() {
 	if t == nil {
 		return
@@ -100,8 +100,8 @@ func lockDir(path string) (*os.File, error) {
 	return dir, nil
 }
 
-// sweep removes the base directories that crashed programs left behind in parent. A running program holds a lock on
-// its base directory.
+// sweep removes the base directories that crashed programs left behind in parent. It skips base directories that are
+// locked, because their programs are still running.
 func sweep(parent string) {
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {

@@ -12,8 +12,8 @@ import (
 )
 
 // CloseOnExec marks all descriptors of this program as close-on-exec, except standard input, output and error. Go
-// opens all files with this mark. Descriptors that this program inherited from its parent, and descriptors of C
-// libraries, may lack it.
+// opens all files with this mark. Descriptors that this program inherited from its parent or that C libraries opened
+// may lack the mark.
 func CloseOnExec() {
 	const first = 3
 	if closeRange(first) == nil {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeRange marks all descriptors from first on as close-on-exec by a system call. It fails before Linux 5.11.
+// closeRange marks all descriptors that are at least first as close-on-exec, with a single system call. It fails on
+// kernels before Linux 5.11.
 func closeRange(first uint) error {
 	return unix.CloseRange(first, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }

@@ -2,8 +2,9 @@
 
 // Package dial opens connections to new function pods and their Services, which nodes may not be able to reach yet.
 //
-// A node drops packets to an address until it has the network rules for it, and the kernel resends a packet only
-// after a second. Therefore we start further attempts while the first is unanswered, and use the first connection.
+// A node drops packets to an address until it has configured network rules for the address, and the kernel resends a
+// lost packet only after a second. Therefore we start further attempts while the first attempt is unanswered, and use
+// the first connection that succeeds.
 package dial
 
 import (
@@ -16,20 +17,21 @@ import (
 )
 
 const (
-	// firstGap is the initial delay between the starts of two connection attempts. It doubles after each round.
+	// firstGap is the delay between the starts of two connection attempts in the first round. It doubles after each
+	// round.
 	firstGap = 25 * time.Millisecond
-	// round is the number of attempts to connect before the delay between attempts doubles. It is also the maximum
-	// number of concurrent attempts, because an attempt is cancelled after seven such delays. On slow networks,
-	// attempts of a later round succeed, because they have more time.
+	// round is the number of connection attempts before the delay between attempts doubles. It is also the maximum number
+	// of concurrent attempts, because we cancel an attempt after seven such delays. On slow networks, attempts of later
+	// rounds succeed, because they get more time.
 	round = 8
 )
 
 // Func makes a single attempt to connect, as [net.Dialer.DialContext] does.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Staggered opens a TCP connection to address. While attempts are unanswered, it makes further attempts. When ctx
-// is done, it returns the last timeout, if any. It returns any other error immediately, so that callers can retry
-// refused connections. Until it returns, it calls failed with the error of each failed attempt.
+// Staggered opens a TCP connection to address. While attempts are unanswered, it starts further attempts. When ctx is
+// done, it returns the last timeout, if any. It returns any other error immediately, so that callers can retry refused
+// connections. Until Staggered returns, it calls failed with the error of each failed attempt.
 func Staggered(ctx context.Context, attempt Func, address string, failed func(error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()
@@ -81,7 +83,7 @@ func tryConnect(ctx context.Context, attempt Func, address string, timeout time.
 	}
 }
 
-// wasUnanswered reports whether an attempt to connect timed out, so that a further attempt may succeed.
+// wasUnanswered reports whether an attempt to connect timed out. In this case, a further attempt may succeed.
 func wasUnanswered(err error) bool {
 	failed, ok := errors.AsType[net.Error](err)
 	return ok && failed.Timeout()
