@@ -13,40 +13,42 @@ import (
 )
 
 const (
-	// retryAfter is the retry hint for callers whose request was rejected because the memory budget is used up.
+	// retryAfter is the delay before a retry that we suggest to callers whose request was rejected because the memory
+	// budget was used up.
 	retryAfter = time.Second
-	// timeout is the maximum time that a request waits in the queue for memory. It is long, because a rejection is
-	// worse than a wait for callers that do not retry.
+	// timeout is the maximum time that a request waits in the queue for memory. It is long, because some callers do not
+	// retry: for them, a long wait is better than a rejection.
 	timeout = 5 * time.Minute
 	// maxQueued is the maximum number of requests and answers that wait for memory. Half of them may belong to the
 	// same client address.
 	maxQueued = 1000
 
-	// shareDivisor limits a client address to three quarters of the memory budget, and a function to three quarters of
-	// this share.
+	// shareDivisor limits each client address to three quarters of the memory budget, and each function to three quarters
+	// of an address's share.
 	shareDivisor = 4
-	// answerDivisor reserves another eighth of the memory budget for answers that are larger than their requests.
-	// Otherwise, finished results would be lost. This eighth also adds to a client address's share.
+	// answerDivisor reserves an additional eighth of the memory budget for answers that are larger than their requests.
+	// Without this reserve, finished results would be lost. The eighth also increases each client address's share.
 	answerDivisor = 8
-	// unreadDivisor limits the receive buffers of waiting requests to half of the budget, in addition to the budget
-	// itself. A client address may use half of these buffers.
+	// unreadDivisor limits the receive buffers of waiting requests to half the size of the budget. The buffers are not
+	// part of the budget. Each client address may use half of this limit.
 	unreadDivisor = 2
 )
 
-// Budget limits the memory of a server's requests and answers, because a few large requests can use up the memory
-// of a server that limits only their number. A client address and a function may each use only a share of the
+// Budget limits the memory of a server's requests and answers. A limit on the number of requests is not enough,
+// because a few large requests can use up the memory. A client address and a function may each use only a share of the
 // budget.
 //
-// The whole size of a request is reserved before it is read, so that partly read requests never wait for each
-// other. A request waits in a queue until the budget and the shares of its address and its function have enough
-// memory. An answer larger than its request waits there too. A request larger than the budget or its address's
-// share waits until the budget or the share is unused.
+// We reserve the whole size of a request before we read it, so that partly read requests never wait for each other. A
+// request waits in a queue until the budget and the shares of its address and its function have enough free memory. An
+// answer that is larger than its request waits there too. A request that exceeds the budget or its address's share
+// waits until the budget or the share is unused.
 //
-// Requests from the same address are admitted in order. An address without a free share does not delay others.
+// Requests from the same address are admitted in order. A request of an address without a free share does not delay
+// requests of other addresses.
 type Budget struct {
 	limit   int64
 	windows serve.Windows
-	setting string // name of the setting of limit; may be empty
+	setting string // name of the setting for limit; may be empty
 
 	mu        sync.Mutex
 	reserved  int64
@@ -58,11 +60,11 @@ type Budget struct {
 // usage is the memory that the running evaluations of a function use.
 type usage struct {
 	bytes int64
-	ended time.Time // time when the last evaluation ended, or the first began
+	ended time.Time // time when the last evaluation ended; initially the start of the first
 }
 
-// NewBudget returns a budget of limit bytes, for a server with the given HTTP/2 flow-control windows. Setting is
-// the name of the user's setting for the limit, which errors mention. It may be empty.
+// NewBudget returns a budget of limit bytes, for a server with the given HTTP/2 flow-control windows. Setting is the
+// name of the user's setting for the limit, which errors mention. Setting may be empty.
 func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 	return &Budget{
 		limit: limit, windows: windows, setting: setting,
@@ -71,8 +73,8 @@ func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 }
 
 // DefaultBytes returns the default memory budget of a server. It is an eighth of the memory limit of the container
-// whose control group is at root. Without a limit, it is 128 MiB, or four times the maximum message size maxMessage
-// (in bytes) if that is more.
+// whose control group is at root. If the container has no limit, the default is 128 MiB or four times maxMessage,
+// whichever is larger. The maximum message size maxMessage is in bytes.
 func DefaultBytes(root string, maxMessage int) int64 {
 	if limit, ok := cgroup.MemoryLimit(root); ok {
 		return limit / 8
@@ -87,7 +89,7 @@ func (b *Budget) Reserved() int64 {
 	return b.reserved
 }
 
-// Queued returns the number of requests and answers that wait for the budget or for a share of it.
+// Queued returns the number of requests and answers that wait for memory.
 func (b *Budget) Queued() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +103,7 @@ func (b *Budget) functionShare() int64 { return b.addressShare() - b.addressShar
 
 // source is the client from which a request was received.
 type source struct {
-	conn, peer string // client's address with port and without port
+	conn, peer string // client's address with its port, and without the port
 }
 
 // stage is a point in an evaluation at which a request or an answer waits for memory.
@@ -117,13 +119,13 @@ const (
 type waiter struct {
 	*Reservation
 	stage    stage
-	bytes    int64         // size of the reservation after the wait
-	function string        // in stage received: function whose share the reservation waits for
-	admitted chan struct{} // closed when the wait ends
+	bytes    int64         // size of the reservation after admission
+	function string        // function whose share lacks memory; only in stage received
+	admitted chan struct{} // closed when the waiter is admitted
 }
 
-// orderKey returns the key that determines the order of admission. A request must not overtake an earlier request
-// with the same key.
+// orderKey returns the key that determines the order of admission. Requests with the same key are admitted in their
+// order of arrival.
 func (w *waiter) orderKey() string {
 	if w.stage == received {
 		return "function " + w.function
@@ -148,7 +150,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	return nil
 }
 
-// checkQueue returns an error if appending the waiter w has made the queue too long. The caller holds mu.
+// checkQueue returns an error if the queue is too long after the waiter w was appended. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
 	countPeer := 0
@@ -169,7 +171,7 @@ func (b *Budget) checkQueue(w *waiter) error {
 			conn += buffered
 		}
 	}
-	first := all == min(w.bytes, window) // a request may always wait if no other request is unread
+	first := all == min(w.bytes, window) // an only unread request may always wait
 	switch {
 	case w.stage == answered:
 		return nil
@@ -183,11 +185,11 @@ func (b *Budget) checkQueue(w *waiter) error {
 }
 
 // maxUnread returns the maximum number of bytes that the queued requests of a connection may occupy in receive
-// buffers. The rest of the connection's HTTP/2 window is for requests that are being read.
+// buffers. The rest of the connection's HTTP/2 window is reserved for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue calls the function reason, and removes the waiter w from the queue if reason returns an error. It does
-// not call reason if w has already left the queue.
+// leaveQueue calls the function reason. If reason returns an error, leaveQueue removes the waiter w from the queue and
+// returns the error. It does not call reason if w has already left the queue.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,12 +200,13 @@ func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	err := reason()
 	if err != nil {
 		b.queue = slices.Delete(b.queue, at, at+1)
-		b.admitFitting() // a request behind it may be smaller
+		b.admitFitting() // requests behind w may be smaller and fit
 	}
 	return err
 }
 
-// changeReservations calls the function change, which may release memory, and then admits waiters that now fit.
+// changeReservations calls the function change, which may release memory. It then admits the waiters that fit into the
+// budget.
 func (b *Budget) changeReservations(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -254,8 +257,8 @@ func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// beginUse adds the memory reserved by r to the memory that the function uses. endUse subtracts it again. The
-// caller holds mu.
+// beginUse counts the memory reserved by r as used by the function. The method endUse reverts this. The caller holds
+// mu.
 func (b *Budget) beginUse(r *Reservation, function string) {
 	u := b.functions[function]
 	if u == nil {
@@ -285,7 +288,7 @@ func (b *Budget) errFull() error {
 		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)
 }
 
-// errExhausted returns an error for a request that is rejected for lack of memory. The error has the class
+// errExhausted returns the error for a request that is rejected because memory is short. The error has the class
 // fault.Exhausted and a retry hint.
 func errExhausted(format string, args ...any) error {
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, format, args...), retryAfter)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalserve serves Porch's function evaluator service over gRPC. It limits the memory of requests and
-// answers, and does not copy the resource lists in them. Connect alone would double its buffers until a message
-// fits, and keep a second copy of each list. A codec must copy too, because Connect reuses the buffer that it decodes
-// from. A request passes these stages:
+// Package evalserve serves Porch's function evaluator service over gRPC. It limits the memory of requests and answers,
+// and does not copy the resource lists in them. Without this package, Connect would double its buffers until a message
+// fits, and keep a second copy of each list. A codec for Connect could not avoid the copy, because Connect reuses the
+// buffer that the codec decodes from. A request passes these stages:
 //
 //	libs/serve      HTTP/2: connections, flow control, minimum speed of reading answers
 //	libs/rpcserve   access, no compression, minimum speed of sending requests
@@ -32,12 +32,12 @@ import (
 )
 
 const (
-	// prefixBytes is the length of the prefix that gRPC writes before a message: one byte of flags, and four bytes
-	// with the message's length.
+	// prefixBytes is the length of the prefix that gRPC writes before a message: one byte of flags, and the message's
+	// length in four bytes.
 	prefixBytes = 5
 	// listField is the number of the field resource_list, in requests and in responses.
 	listField = protowire.Number(1)
-	// fieldBytes is the maximum number of bytes that a field's number and length use in a message.
+	// fieldBytes is the maximum number of bytes that a field's number and length occupy in a message.
 	fieldBytes = 2 * 10
 )
 
@@ -49,7 +49,7 @@ type Config struct {
 	// MaxMessageBytes is the maximum size of each request and each response. The handler options must set the same
 	// limits for Connect.
 	MaxMessageBytes int64
-	// Rejected, if not nil, is called with the error of each request that was rejected before it was fully read.
+	// Rejected, if not nil, is called with the error of each request that the handler rejected before reading it fully.
 	Rejected func(context.Context, error)
 }
 
@@ -58,13 +58,13 @@ type Config struct {
 type call struct {
 	reservation       *Reservation
 	proto             bool   // true for protocol buffers over gRPC
-	request, response []byte // resource lists of the request and of the response
+	request, response []byte // resource lists of the request and the response
 	split             bool   // true if the list was removed from the request before Connect read it
 }
 
 type callKey struct{}
 
-// Of returns the memory reservation of the request that ctx belongs to, or nil if there is none.
+// Of returns the memory reservation of the request that ctx belongs to, or nil if the request has no reservation.
 func Of(ctx context.Context) *Reservation {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c.reservation
@@ -72,10 +72,11 @@ func Of(ctx context.Context) *Reservation {
 	return nil
 }
 
-// NewHandler returns the HTTP path and the handler of the service, like the function that Connect generates. The
+// NewHandler returns the HTTP path and the handler of the service, like the functions that Connect generates. The
 // handler does not compress responses.
 func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
-	// The interceptor exchangeLists is the first and therefore the outermost, so that tracing measures whole messages.
+	// The interceptor exchangeLists is the first and thus the outermost, so that the tracing interceptor measures
+	// messages that include their lists.
 	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
 	// Connect must not compress messages, because type response inserts the list into the message that Connect writes.
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
@@ -108,8 +109,8 @@ func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchangeLists returns an interceptor for the resource lists that bypass Connect. It adds the list to a request
-// before the service receives it, and removes the list from a response before Connect serializes it.
+// exchangeLists returns an interceptor for the resource lists that bypass Connect. The interceptor adds the list to a
+// request before the service receives it, and removes the list from a response before Connect serializes it.
 func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -122,8 +123,8 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			if err != nil {
 				return nil, wordEarlyDeadline(ctx, req, err)
 			}
-			// Connect rejects a response that is too large, so the list stays in it. The list also stays if the client does
-			// not use protocol buffers over gRPC, because Connect then serializes the list itself.
+			// We leave the list in a response that is too large, so that Connect rejects the response. We also leave the list
+			// if the client does not use protocol buffers over gRPC, because Connect then serializes the list itself.
 			msg, isResponse := resp.Any().(*evaluator.EvaluateFunctionResponse)
 			if ok && isResponse && c.proto && int64(proto.Size(msg)) <= maxMessage {
 				c.response = msg.GetResourceList()

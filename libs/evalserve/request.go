@@ -19,53 +19,54 @@ import (
 )
 
 const (
-	// maxRestBytes limits the other fields of a message whose resource list is not copied, because the list keeps the
-	// memory of all fields in use. Connect decodes a message with larger fields as a whole.
+	// maxRestBytes limits the size of the other fields in a message whose resource list we do not copy. Such a list
+	// shares its memory with all fields and thus keeps them in memory. Connect decodes a message with larger fields as a
+	// whole.
 	maxRestBytes = 64 << 10
-	// firstBytes is the number of bytes that must arrive before memory for the whole message is allocated. Clients
-	// that announce a large message but send nothing then cost little memory.
+	// firstBytes is the number of bytes that must arrive before we allocate memory for the whole message. Thus clients
+	// that announce a large message but send nothing cost little memory.
 	firstBytes = 64 << 10
 )
 
-// errSecondMessage rejects a request with a second message. The second message is not read, because memory is
-// reserved only for the first message.
+// errSecondMessage rejects a request with a second message. We do not read the second message, because we reserved
+// memory only for the first message.
 var errSecondMessage = connect.NewError(connect.CodeUnimplemented, errors.New("unary request has multiple messages"))
 
-// isGRPC reports whether messages of a content type begin with the 5-byte prefix of gRPC.
+// isGRPC reports whether messages with this content type begin with the 5-byte prefix of gRPC.
 func isGRPC(contentType string) bool {
 	return strings.HasPrefix(strings.ToLower(contentType), "application/grpc")
 }
 
-// isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. Like Connect, it
-// ignores the case of letters.
+// isProto reports whether Connect decodes messages with this content type as protocol buffers over gRPC. Like Connect,
+// it ignores the case of letters.
 func isProto(contentType string) bool {
 	return slices.Contains([]string{
 		"application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto",
 	}, strings.ToLower(contentType))
 }
 
-// body is the request body that Connect reads. It leaves out the resource list of a gRPC message, because the
-// service receives the list without a copy.
+// body is the request body that Connect reads. It omits the resource list of a gRPC message, because the service
+// receives the list without a copy.
 type body struct {
 	io.ReadCloser
 	call *call
 	max  int64 // maximum size of a message; Connect rejects larger messages
 
 	err      error       // error that Connect gets instead of the request
-	rejected error       // reason why the request was not read to its end
-	ahead    net.Buffers // bytes that Connect reads next
-	whole    bool        // true if the whole message was read, so that no bytes may follow
+	rejected error       // reason why the request was not read completely
+	ahead    net.Buffers // parts that Connect reads before the rest of the request
+	whole    bool        // true if the message is complete and no bytes may follow
 	ended    bool        // true if the request has ended
-	read     int64       // bytes that Connect has read of a request without prefix
+	read     int64       // number of bytes that Connect has read of a request that is not gRPC
 }
 
-// receiveRequest reserves memory for a request, and reads the message of a gRPC request. Connect itself reads
-// requests in Connect's protocol, because decoding does not enlarge them.
+// receiveRequest reserves memory for a request, and reads the message of a gRPC request. Connect itself reads requests
+// in its own protocol, because decoding does not enlarge them.
 func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength
 		if size < 0 || size > b.max {
-			size = b.max // Connect reads no more
+			size = b.max // Connect reads at most max bytes
 		}
 		b.reserveMemory(r.Context(), size)
 		return
@@ -82,19 +83,19 @@ func (b *body) receiveRequest(r *http.Request) {
 	if b.err == nil && prefix[0] == 0 && size <= b.max {
 		b.failRequest(b.receiveMessage(prefix, int(size)))
 	} else {
-		b.pushAhead(prefix) // Connect rejects it
+		b.pushAhead(prefix) // Connect rejects the prefix
 	}
 }
 
-// reserveMemory reserves size bytes for a request. If that fails, Connect answers the request with the error.
+// reserveMemory reserves size bytes for a request. If this fails, Connect answers the request with the error.
 func (b *body) reserveMemory(ctx context.Context, size int64) {
 	if b.rejected = b.call.reservation.acquire(ctx, size); b.rejected != nil {
 		b.err = rpcfault.ToConnect(b.rejected)
 	}
 }
 
-// failRequest makes Connect answer the request with err, the error of reading the request. A *connect.Error means
-// that package rpcserve rejected a client that sends too slowly. Such a request counts as rejected.
+// failRequest makes Connect answer the request with err, an error from reading the request. If err is a
+// *connect.Error, package rpcserve rejected a client that sends too slowly. Such a request counts as rejected.
 func (b *body) failRequest(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {
@@ -102,8 +103,8 @@ func (b *body) failRequest(err error) {
 	}
 }
 
-// receiveMessage reads a message of size bytes and removes its resource list, so that Connect does not copy the
-// list. A message that ends early is passed to Connect unchanged.
+// receiveMessage reads a message of size bytes and removes its resource list, so that Connect does not copy the list.
+// It passes a truncated message to Connect unchanged.
 func (b *body) receiveMessage(prefix []byte, size int) error {
 	message, err := b.readMessage(size)
 	if err != nil {
@@ -122,7 +123,7 @@ func (b *body) receiveMessage(prefix []byte, size int) error {
 	return nil
 }
 
-// readMessage reads a message of size bytes. If the client sends less, it returns the bytes that were sent.
+// readMessage reads a message of size bytes. If the client sends fewer bytes, it returns those bytes.
 func (b *body) readMessage(size int) ([]byte, error) {
 	message := make([]byte, min(size, firstBytes))
 	n, err := b.readFull(message)
@@ -159,7 +160,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.err != nil:
 		return 0, b.err
 	case len(b.ahead) > 0 && len(p) > 0:
-		n, _ := b.ahead.Read(p) // the error is the end of ahead
+		n, _ := b.ahead.Read(p) // the error only marks the end of ahead
 		return n, nil
 	case b.ended:
 		return 0, io.EOF
@@ -185,9 +186,9 @@ func (b *body) readEnd() error {
 	return errSecondMessage
 }
 
-// splitList separates the resource list of a message from a copy of the other fields, without copying the list. Of
-// several lists, the last list counts, as for any decoder. If the message is not a protocol buffer, splitList
-// returns false.
+// splitList separates the resource list of a message from a copy of the other fields, without copying the list. If
+// there are several lists, it returns the last list, like any decoder. If the message is not a protocol buffer,
+// splitList returns false.
 func splitList(message []byte) (list, rest []byte, ok bool) {
 	for len(message) > 0 {
 		number, wire, tag := protowire.ConsumeTag(message)

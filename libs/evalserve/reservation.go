@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// answerTimeout is the maximum time that an answer waits for memory. It is short, because the answer itself uses
-	// memory while it waits.
+	// answerTimeout is the maximum time that an answer waits for memory. It is short, because the waiting answer itself
+	// uses memory.
 	answerTimeout = 5 * time.Second
-	// stuckTimeout is the minimum wait for a function's share of the memory before a request may be rejected. The
-	// request is rejected only if no evaluation of the function has ended for this time, and other requests of the
-	// same client address wait for memory.
+	// stuckTimeout is the minimum time that a request waits for its function's share of the memory before it may be
+	// rejected. We reject the request only if no evaluation of the function has ended during this time, and other
+	// requests of the same client address wait for memory.
 	stuckTimeout = time.Minute
 )
 
@@ -30,8 +30,8 @@ type Reservation struct {
 	used     int64  // bytes of the function's share
 }
 
-// acquire waits until size bytes are reserved for a request. The error has the class fault.Exhausted after the
-// timeout, and the class of ctx's error if ctx is done.
+// acquire waits until size bytes are reserved for a request. After the timeout, it returns an error of class
+// fault.Exhausted. If ctx is done, its error has the class of ctx's error.
 func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	w := &waiter{Reservation: r, stage: unread, bytes: size}
 	return r.awaitAdmission(ctx, w, timeout, "the request waited for the server's memory", func() error {
@@ -45,8 +45,8 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 }
 
 // Claim waits until the function's share of the memory budget has room for this request. A second call replaces the
-// function. The error has the class fault.Exhausted if no evaluation of the function ends and other requests of the
-// client address need memory. If ctx is done, the error has the class of ctx's error.
+// function. If no evaluation of the function ends while other requests of the client address need memory, Claim
+// returns an error of class fault.Exhausted. If ctx is done, the error has the class of ctx's error.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
@@ -69,8 +69,8 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 }
 
 // Answer ends the evaluation of a request, and waits until there is memory for its answer of size bytes. An answer
-// that is not larger than its request does not wait. The error has the class fault.Exhausted if the client does not
-// read its other answers. The caller must then drop the answer.
+// that is not larger than its request does not wait. If the client does not read its other answers, Answer returns an
+// error of class fault.Exhausted. The caller must then discard the answer.
 func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
@@ -104,8 +104,8 @@ func (r *Reservation) release() {
 }
 
 // awaitAdmission waits until the budget has memory for the waiter w. At each interval, it calls the function reject
-// with the budget locked. If reject returns an error, awaitAdmission gives up and returns this error. If ctx is
-// done, the error begins with text.
+// with the budget locked. If reject returns an error, awaitAdmission returns this error. If ctx is done, it returns an
+// error that begins with text.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

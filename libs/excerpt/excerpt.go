@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package excerpt shortens the output of functions for places with a size limit, such as status
-// messages.
+// Package excerpt shortens the output of functions for places with a size limit, such as status messages.
 package excerpt
 
 import (
@@ -11,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Start returns the first limit bytes of s, or slightly less so that it does not split a UTF-8 character. All is
-// true if nothing was left out.
+// Start returns the first limit bytes of s, or slightly fewer bytes to avoid splitting a UTF-8 character. The result
+// all is true if start is the whole of s.
 func Start(s string, limit int) (start string, all bool) {
 	if len(s) <= limit {
 		return s, true
@@ -57,10 +56,10 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// IsHidden reports whether a character is invisible or changes the display order of characters, without being a
-// control character. Such characters are bidirectional overrides and isolates, zero-width characters, line
-// separators and tags. An attacker can use them to make a text look like another text. The two variation selectors
-// of emoji are harmless, and not hidden.
+// IsHidden reports whether a character is invisible or changes the display order of characters, and is not a control
+// character. An attacker can use such characters to make a text look like another text. They are bidirectional
+// overrides and isolates, zero-width characters, line separators and tags. The two variation selectors of emoji are
+// harmless and do not count as hidden.
 func IsHidden(r rune) bool {
 	return r > unicode.MaxASCII && r != '\ufe0e' && r != '\ufe0f' &&
 		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point,

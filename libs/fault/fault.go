@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fault assigns each error to one of a few classes, which determine how callers react. Use [New] where the
-// meaning of an error is clear. An error that wraps it with %w has the same class. Package rpcfault converts
-// classes to RPC codes, except in the health service, which must answer NotFound for an unknown service.
+// meaning of an error is clear. Errors that wrap it with %w have the same class. Package rpcfault converts classes to
+// RPC codes. Only the health service does not use rpcfault, because it must answer NotFound for an unknown service.
 package fault
 
 import (
@@ -20,7 +20,7 @@ const (
 	Internal Class = iota
 	// Invalid is a request that can succeed only after the caller has changed it.
 	Invalid
-	// NotFound is an image that an evaluator does not serve. Use it for nothing else, because the gateway then tries
+	// NotFound is an image that an evaluator does not serve. Use it for nothing else, because it makes the gateway try
 	// its next evaluator. Porch stops rendering, as after every error.
 	NotFound
 	// Denied is a request that policy rejects.
@@ -67,8 +67,8 @@ func New(class Class, format string, args ...any) error {
 	return classError{error: fmt.Errorf(format, args...), class: class}
 }
 
-// Of returns the class of the outermost error in err's chain that has a class. A context error without a class is
-// DeadlineExceeded or Canceled. All other errors are Internal.
+// Of returns the class of the outermost error in err's chain that has a class. A context error without a class counts
+// as DeadlineExceeded or Canceled. Any other error without a class counts as Internal.
 func Of(err error) Class {
 	if c, ok := errors.AsType[classError](err); ok {
 		return c.class
@@ -82,7 +82,7 @@ func Of(err error) Class {
 	return Internal
 }
 
-// retryHint is an error with the minimum delay before a retry.
+// retryHint is an error with a minimum delay before a retry.
 type retryHint struct {
 	error
 	after time.Duration

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filewatch reports changes of a file's content or of a directory, so that programs apply new configuration
-// without a restart.
+// Package filewatch reports changes of a file's content or of a directory, so that programs can apply a new
+// configuration without a restart.
 package filewatch
 
 import (
@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// settle is the time for which a file must stay unchanged before it is read, because editors and Kubernetes change
-	// a file in several steps.
+	// settle is the time that a file must stay unchanged before we read it, because editors and Kubernetes change a file
+	// in several steps.
 	settle = 50 * time.Millisecond
-	// poll is the interval at which a file is read even without a notification of a change. Notifications are missing
-	// on some file systems, for a directory that did not exist before, and if the node has reached its inotify limit.
+	// poll is the interval at which we read a file even without a notification of a change. Notifications are missing on
+	// some file systems, for a directory that did not exist before, and if the node has reached its inotify limit.
 	poll = 10 * time.Second
 )
 
-// Watch calls the function changed with the content of the file at path whenever it changes. Last is the content
-// that the caller already knows. When the file becomes unreadable, Watch calls changed with an error. Calls do not
-// overlap. Watch returns when ctx is done.
+// Watch calls the function changed with the content of the file at path whenever the content changes. Last is the
+// content that the caller already has. When the file becomes unreadable, Watch calls changed with an error. Calls do
+// not overlap. Watch returns when ctx is done.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls the function use with the parsed content of a file whenever it changes. Last is the content that the
-// caller already uses. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
-// Follow logs an error with the description what. Follow returns when ctx is done.
+// Follow calls the function use with the parsed content of a file whenever the content changes. Last is the content
+// that the caller already uses. If last is nil, the file may be missing at first. If the content cannot be read or
+// parsed, Follow logs an error that describes the file as what. Follow returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -58,15 +58,15 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 	})
 }
 
-// WatchDirectory calls the function look at the start, after changes in the directory at path, and periodically.
-// Calls do not overlap. It returns when ctx is done. Use it also for a single mounted file, because Kubernetes
+// WatchDirectory calls the function look at the start, after changes in the directory at path, and periodically. Calls
+// do not overlap. WatchDirectory returns when ctx is done. Use it also for a single mounted file, because Kubernetes
 // replaces files of a ConfigMap or Secret by switching a symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
 // followDirectory implements WatchDirectory with the notifications of a watcher. If newWatcher fails because the
-// node's inotify limit is used up, followDirectory only polls. Changes are then noticed late instead of never.
+// node's inotify limit is reached, followDirectory only polls. It then notices changes later.
 func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(),
 	newWatcher func() (*fsnotify.Watcher, error),
 ) {
@@ -75,11 +75,12 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, "+
 			"raise fs.inotify.max_user_instances",
 			"directory", path, "interval", poll, "error", err)
-		runLoop(ctx, look, new(fsnotify.Watcher), func() {}) // its channels are nil: no event ever arrives
+		runLoop(ctx, look, new(fsnotify.Watcher), func() {}) // the channels of an empty Watcher never send
 		return
 	}
 	defer func() { _ = watcher.Close() }()
-	// We add the directory before each wait, so that a directory that was deleted and created again is watched too.
+	// We add the directory before each wait, because a watch ends when its directory is deleted. A directory that is
+	// created again is thus watched again.
 	runLoop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
@@ -88,7 +89,7 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
-	settled := time.NewTimer(0) // first call of look: the directory may have changed before the watch
+	settled := time.NewTimer(0) // makes the first call of look immediate
 	defer settled.Stop()
 	for {
 		add()
@@ -97,7 +98,7 @@ func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add fu
 			return
 		case <-watcher.Events:
 			settled.Reset(settle)
-		case <-watcher.Errors: // such as an overflow: events may be lost
+		case <-watcher.Errors: // for example an overflow: events may be lost
 			settled.Reset(settle)
 		case <-settled.C:
 			look()
@@ -107,7 +108,7 @@ func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add fu
 	}
 }
 
-// watch is the last seen state of a file.
+// watch contains the state of a file that was last read.
 type watch struct {
 	path     string
 	last     []byte
