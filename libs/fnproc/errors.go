@@ -34,14 +34,14 @@ func (e *LimitError) Error() string {
 // StoppedError reports a function that was killed, or not even started, because its context was canceled.
 type StoppedError struct {
 	Err   error // context.Canceled or context.DeadlineExceeded
-	Cause error // the context's cause, which is Err itself if no other cause was given
+	Cause error // the context's cause; equals Err if the context has no other cause
 	// OutputHeld is true if the function itself had exited, but a process that it started still kept its output open.
 	OutputHeld bool
 }
 
 func (e *StoppedError) Error() string { return fmt.Sprintf("the evaluation was stopped: %v", e.Cause) }
 
-// Unwrap returns Cause before Err, so that fault.Of finds the class of Cause first.
+// Unwrap returns Cause before Err, so that fault.Of uses the class of Cause.
 func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
 
 func limitError(stream string, limit int64) error {
@@ -53,8 +53,8 @@ func stoppedError(ctx context.Context) error {
 	return &StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx)}
 }
 
-// StartError reports a function that could not be started. If a limit of memory, processes or open files was reached,
-// its class is fault.Exhausted, with a retry hint.
+// StartError reports a function that could not be started. If memory, processes or open files had run out, the error's
+// class is fault.Exhausted, and it contains a retry hint.
 type StartError struct {
 	Path string
 	Err  error  // the system's error
@@ -71,7 +71,7 @@ func (e *StartError) Error() string {
 func (e *StartError) Unwrap() error { return e.Err }
 
 // startError returns the error for a command that the system could not start because of err. It adds the probable
-// cause, because the system returns the same error for different mistakes.
+// cause, because the system returns the same error code for different mistakes.
 func startError(cmd Command, l *Launch, err error) error {
 	if isExhausted(err) {
 		return exhaustedError(cmd.Path, err)
@@ -86,16 +86,16 @@ func startError(cmd Command, l *Launch, err error) error {
 	}
 }
 
-// exhaustedError returns the error for a function that could not be started because memory, processes or open files
-// ran out.
+// exhaustedError returns the error for a program that could not be started because memory, processes or open files had
+// run out.
 func exhaustedError(path string, err error) error {
 	start := &StartError{Path: path, Err: err, Hint: "the limit of processes, open files or memory is reached: " +
 		"try again later, or raise the container's limits"}
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
 }
 
-// tryAgain is the retry hint for a function that could not be started because memory, processes or open files ran
-// out. It is short because other functions soon exit and free them.
+// tryAgain is the retry hint for a function that could not be started because memory, processes or open files had run
+// out. It is short because other functions soon exit and free these resources.
 const tryAgain = time.Second
 
 // limits contains the system's errors for exhausted memory, processes and open files.
@@ -106,10 +106,11 @@ func isExhausted(err error) bool {
 	return slices.ContainsFunc(limits, func(limit syscall.Errno) bool { return errors.Is(err, limit) })
 }
 
-// OtherFormat is the probable cause that users see if the system does not recognize the format of a program.
+// OtherFormat is the probable cause that we show to users if the system does not recognize the format of a program.
 const OtherFormat = "the file is for another architecture, or a script without a first line that names its interpreter"
 
-// guessCause returns the probable cause of the system's error err for cmd, or an empty string.
+// guessCause returns the probable cause of the system's error err for cmd. It returns an empty string if it recognizes
+// no cause.
 func guessCause(cmd Command, err error) string {
 	if cmd.Dir != "" {
 		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {
@@ -132,10 +133,10 @@ func guessCause(cmd Command, err error) string {
 	return ""
 }
 
-// LaunchError reports that a launcher such as bubblewrap failed before it started the function. The function is not
-// to blame, so the class is fault.Unavailable.
+// LaunchError reports that a launcher such as bubblewrap failed before it started the function. The function did not
+// cause the failure, so the class is fault.Unavailable.
 type LaunchError struct {
-	// Words is the text that the launcher wrote to stderr about its failure.
+	// Words is the message that the launcher wrote to stderr.
 	Words string
 	// Advice is a remedy for users, such as a setting to change.
 	Advice string
@@ -148,11 +149,11 @@ func (e *LaunchError) Error() string {
 // maxWords is the maximum length of a launcher's message in a LaunchError, in bytes.
 const maxWords = 600
 
-// tooLong is the probable cause that users see if the system rejects a launcher's command line as too long.
+// tooLong is the probable cause that we show to users if the system rejects a launcher's command line as too long.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
 
-// unfit lists faults of images that make a sandbox launcher fail. Each entry contains parts of the launcher's
-// message, in lower case, and the probable cause that users see.
+// unfit lists faults of images that make a sandbox launcher fail. Each entry contains parts of the launcher's message,
+// in lower case, and the probable cause that we show to users.
 var unfit = []struct {
 	texts []string
 	hint  string
@@ -202,8 +203,9 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the log of a sandbox launcher that failed before it started the function. Then each line
-// begins with, or continues, a known message of the launcher. A started function would log other lines.
+// failureText returns the log of a sandbox launcher that failed before it started the function. In this case, each
+// line of the log begins or continues a known message of the launcher. If the function was started, other lines
+// appear.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l.Direct || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

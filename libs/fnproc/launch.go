@@ -12,44 +12,44 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// Launch configures a launcher: a program such as bubblewrap that runs the function in a sandbox. The command's
-// program is then the launcher. It must exit after the function, with the function's exit code, or with 128 plus
-// the number of the signal that killed the function. When its process group is killed, no process of the sandbox
+// Launch configures a launcher: a program such as bubblewrap that runs the function in a sandbox. The program of the
+// command is then the launcher. The launcher must exit after the function, with the function's exit code, or with 128
+// plus the number of the signal that killed the function. When its process group is killed, no process of the sandbox
 // may remain.
 type Launch struct {
-	// Direct is true if the command's program is the function itself and not a launcher. The runner then confines it,
-	// and only the fields Name, Key and Limits apply.
+	// Direct is true if the program of the command is the function itself and not a launcher. The runner then confines
+	// the function, and only the fields Name, Key and Limits apply.
 	Direct bool
-	// Name is the name of the function. The path does not identify it, because a launcher runs all functions.
+	// Name is the name of the function. The path does not identify the function, because a launcher runs all functions.
 	Name string
-	// Key identifies the command's arguments, which may be long. Commands with the same Key can use the same processes
-	// that were started in advance. If Key is empty, the arguments are compared.
+	// Key identifies the command's arguments, which may be long. Commands with the same Key can share processes that were
+	// started in advance. If Key is empty, the arguments themselves are compared.
 	Key string
-	// Messages contains the beginnings of the lines that the launcher itself writes when it fails, such as "bwrap: ".
-	// In them, "*" stands for any text.
+	// Messages contains the beginnings of lines that the launcher writes when it fails, such as "bwrap: ". In them, "*"
+	// stands for any text.
 	Messages []string
 	Advice   string
 	// Files contains paths of files that the launcher inherits, open for reading, as descriptors 3 and higher.
 	Files []string
-	// Arguments, if not empty, contains arguments that the launcher reads from a pipe before it starts the function.
-	// The descriptor of the pipe follows the descriptors of Files. In contrast to the command's arguments, Arguments
-	// do not appear in process lists.
+	// Arguments, if not empty, contains arguments that the launcher reads from a pipe before it starts the function. The
+	// pipe's descriptor follows the descriptors of Files. Unlike arguments of the command, Arguments do not appear in
+	// process lists.
 	Arguments []byte
-	// Limits, if not nil, returns the resource limits for a started launcher. They are set before Arguments is
-	// written, and thus before the launcher starts the function.
+	// Limits, if not nil, returns the resource limits for a started launcher. The runner sets them before it writes
+	// Arguments, and thus before the launcher starts the function.
 	Limits func() confine.Limits
-	// TempFiles, if not zero, is the maximum number of files in each of the sandbox's /tmp and /dev/shm. It is for
+	// TempFiles, if not zero, is the maximum number of files in the sandbox's /tmp, and in its /dev/shm. It is for
 	// launchers that cannot set such a limit: the runner counts the files and kills a function that creates more.
-	// TempBytes is the size of each of these file systems, by which the runner recognizes them.
+	// TempBytes is the size of both file systems, by which the runner recognizes them.
 	TempFiles, TempBytes int64
-	// User and Group are the ids with which the launcher runs. User zero means the runner's user and group.
+	// User and Group are the ids of the launcher process. User zero means the runner's own user and group.
 	User, Group uint32
 	// Starter, if not nil, starts the launcher on a thread that lives as long as this program, so that the kernel
 	// kills the launcher when this program exits. The launcher must then kill the processes of its sandbox.
 	Starter *Starter
 }
 
-// Function returns the name of the function, which is Launch.Name or else the path of the program.
+// Function returns the name of the function: Launch.Name, or the path of the program if Launch.Name is empty.
 func (c Command) Function() string {
 	if c.Launch != nil {
 		return c.Launch.Name
@@ -69,9 +69,9 @@ func (c Command) keyParts() []string {
 	}
 }
 
-// openFiles opens the files that the sandbox launcher inherits, and a pipe for its arguments. The slice files
-// includes the reading side of the pipe. The file arguments is the writing side, or nil if there are no arguments.
-// The caller must close all of them, even after an error.
+// openFiles opens the files that the sandbox launcher inherits, and a pipe for its arguments. The slice files includes
+// the reading end of the pipe. The file arguments is the writing end, or nil if there are no arguments. The caller
+// must close all of them, even after an error.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	for _, path := range l.Files {
 		file, err := os.Open(path)
@@ -88,7 +88,7 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 }
 
 // sendArguments limits the resources of the sandbox launcher, writes the arguments to pipe, and closes pipe. It
-// returns no error if the process has already exited.
+// returns no error if the launcher has already exited.
 func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGroup) error {
 	if l.Limits != nil {
 		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -110,7 +110,8 @@ func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGrou
 	return nil
 }
 
-// userCredential returns the user and group of the sandbox launcher. It returns nil if they are the runner's own.
+// userCredential returns the user and group of the sandbox launcher. It returns nil if the launcher runs as the
+// runner's own user.
 func (l *Launch) userCredential() *syscall.Credential {
 	if l.User == 0 {
 		return nil
@@ -136,7 +137,8 @@ func (l *Launch) chownPipes(pipes []*os.File) error {
 // container runtimes do.
 const signaled = 128
 
-// translateExit replaces a launcher's exit code that stands for a signal by the signal that killed the function.
+// translateExit replaces an exit code of a launcher that means "killed by a signal" by the signal that killed the
+// function.
 func (l *Launch) translateExit(out *Outcome) {
 	if l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
@@ -146,9 +148,9 @@ func (l *Launch) translateExit(out *Outcome) {
 	out.Status = "signal: " + out.Signal.String()
 }
 
-// Starter starts launchers on a thread of its own, because the kernel kills a launcher when the thread that started
-// it exits. Go may stop other threads at any time. The Starter's thread exits only when the Starter is closed or
-// the program exits, even by a crash.
+// Starter starts launchers on a dedicated thread, because the kernel kills a launcher when the thread that started it
+// exits. Go may stop other threads at any time. The Starter's thread exits only when the Starter is closed or the
+// program exits, even by a crash.
 type Starter struct {
 	starts chan func()
 	closed chan struct{}

@@ -17,25 +17,25 @@ import (
 type collector struct {
 	stream string
 	pipe   *os.File
-	limit  int64 // bytes
-	// cut is true if the middle of an output that exceeds the limit is removed. Otherwise such an output is an error.
+	limit  int64 // maximum number of bytes
+	// cut is true if output beyond the limit is shortened by removing its middle. Otherwise such output is an error.
 	cut     bool
 	buf     []byte
-	omitted int64         // bytes that were left out
+	omitted int64         // number of bytes removed from the middle
 	ended   chan struct{} // closed after the last read
-	// expected is the probable size of the output in bytes. A full buffer is enlarged to this size.
+	// expected is the probable size of the output in bytes. A full buffer grows to this size.
 	expected atomic.Int64
 }
 
-// newCollector returns a collector that keeps at most limit bytes. Size is the expected number of bytes.
+// newCollector returns a collector that keeps at most limit bytes of output. Size is the expected number of bytes.
 func newCollector(stream string, pipe *os.File, limit int64, size int) *collector {
 	c := &collector{stream: stream, pipe: pipe, limit: limit, ended: make(chan struct{})}
 	c.buf = make([]byte, 0, min(int64(size), c.maxSize()))
 	return c
 }
 
-// maxSize returns the maximum size of buf in bytes. One byte above the limit is enough to detect a longer output.
-// If c.cut is true, buf may be half as large again, so that we rarely copy it to remove the middle.
+// maxSize returns the maximum size of buf in bytes. One byte above the limit is enough to detect output that is too
+// long. If c.cut is true, buf may be half as large again, so that we rarely copy it to remove the middle.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -46,10 +46,11 @@ func (c *collector) maxSize() int64 {
 // expectSize records the expected size of the output. It may be called while the collector is already reading.
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
-// readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut
-// is true, and otherwise returns an error and keeps the beginning. It also fails if tooMuch returns true for the
-// number of bytes, because a process without input has then written too much. After the pipe's read deadline, it reads
-// only what the pipe then contains: no earlier output is lost, and no process that continues to write delays the end.
+// readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut is
+// true, and otherwise returns an error and keeps the beginning. ReadAll also fails if the function tooMuch returns
+// true for the number of bytes read so far: a process without input has then written too much. After the pipe's read
+// deadline, readAll reads only the bytes that are already in the pipe. Thus earlier output is not lost, and a process
+// that continues to write cannot delay the end.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	source := io.Reader(c.pipe)
@@ -116,14 +117,15 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 	return max(n, 0)
 }
 
-// unreadPart returns a reader of the bytes that a pipe now contains. It never blocks, although fewer bytes may be
-// readable: the kernel discards the rest of a packet (O_DIRECT), and another process may read from the pipe.
+// unreadPart returns a reader of the bytes that a pipe currently contains. The reader never blocks, although it may
+// find fewer bytes: the kernel discards the rest of a packet (O_DIRECT), and another process may read from the pipe.
 func unreadPart(pipe *os.File) (io.Reader, error) {
 	unread, err := countUnread(pipe)
 	return io.LimitReader(availableReader{pipe}, int64(unread)), err
 }
 
-// availableReader reads a pipe without blocking, whatever its read deadline. It ends where the pipe is empty.
+// availableReader reads a pipe without blocking, regardless of the pipe's read deadline. It returns io.EOF when the
+// pipe is empty.
 type availableReader struct{ pipe *os.File }
 
 func (r availableReader) Read(buffer []byte) (n int, err error) {

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// Prefork states whether an evaluation used a spare process, which had been started in advance.
+// Prefork states whether an evaluation used a spare process, which the Runner had started in advance.
 type Prefork int
 
-// Values of Prefork, for an evaluation.
+// Values of Prefork.
 const (
-	PreforkOff  Prefork = iota // the command gets no spare processes
+	PreforkOff  Prefork = iota // no spare processes are kept for the command
 	PreforkMiss                // no spare process was available: a new process was started
 	PreforkHit                 // a spare process was used
 )
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// beginEvaluation records the start of an evaluation of cmd, and reserves a process that was started in advance. It
-// also returns the command's set of such processes. Both may be nil. An evaluation without input gets no such
-// process, because usedSpare could not detect unread input. Callers must call endEvaluation later.
+// beginEvaluation records the start of an evaluation of cmd, and reserves a spare process, which was started in
+// advance. It also returns the command's set of spare processes. Both results may be nil. An evaluation without input
+// gets no spare process, because usedSpare could not detect unread input. Callers must call endEvaluation later.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -68,9 +68,8 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records the success or the failure of a process started in advance, and returns used. Used is false if
-// the process exited without reading its input, because it was already exiting when it was chosen. The caller must
-// then start a new process.
+// usedSpare records the success or the failure of a spare process, and returns used. Used is false if the process was
+// already exiting when it was chosen, and exited without reading its input. The caller must then start a new process.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +81,7 @@ func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	return used
 }
 
-// Changed makes the Runner call Config.Keep again, and start or kill processes accordingly. Callers must call it
+// Changed makes the Runner call Config.Keep again, and start or kill spare processes accordingly. Callers must call it
 // when Config.Keep would return a different number for a function.
 func (r *Runner) Changed() {
 	select {
@@ -106,9 +105,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the processes that were started in advance for certain functions. To select them, it calls which
-// with each function's name (see [Command.Function]). Forget returns after the processes have exited. Running
-// evaluations continue. The functions get new processes in advance only after another evaluation.
+// Forget kills the spare processes of certain functions. To select the functions, it calls which with each function's
+// name (see [Command.Function]). Forget returns after the processes have exited. Running evaluations continue. The
+// functions get new spare processes only after another evaluation.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)
@@ -121,8 +120,8 @@ func (r *Runner) Forget(which func(function string) bool) {
 	}
 }
 
-// keepSpares starts and kills processes that wait for evaluations, as preforkPolicy decides. When ctx is canceled,
-// it kills all of them.
+// keepSpares starts and kills spare processes, which wait for evaluations, as preforkPolicy decides. When ctx is
+// canceled, it kills all of them.
 func (r *Runner) keepSpares(ctx context.Context) {
 	for ctx.Err() == nil {
 		todo := r.nextPlan()
@@ -139,7 +138,7 @@ func (r *Runner) keepSpares(ctx context.Context) {
 	r.ends.Wait()
 }
 
-// nextPlan returns the policy's next plan, and kills the waiting processes that are no longer needed.
+// nextPlan returns the policy's next plan, and kills the spare processes that are no longer needed.
 func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +162,7 @@ func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// startPlanned starts a process in advance and adds it to the set of its command.
+// startPlanned starts a spare process and adds it to the set of its command.
 func (r *Runner) startPlanned(set *spareSet) {
 	p, err := r.startSpare(set.cmd)
 	r.mu.Lock()
@@ -180,8 +179,8 @@ func (r *Runner) startPlanned(set *spareSet) {
 	r.ends.Go(func() { r.awaitSpareEnd(set, p) })
 }
 
-// awaitSpareEnd waits until a process started in advance exits. If no evaluation uses the process, awaitSpareEnd
-// frees it, and records a failure unless the Runner itself killed it.
+// awaitSpareEnd waits until a spare process exits. If no evaluation uses the process, awaitSpareEnd frees its
+// resources. It also records a failure unless the Runner itself killed the process.
 func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	<-p.exited
 	p.spare.retire()
@@ -209,8 +208,7 @@ func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	r.Changed()
 }
 
-// recordFailure records and logs that a process started in advance exited before an evaluation could use it. The
-// caller holds mu.
+// recordFailure records and logs that a spare process exited before an evaluation could use it. The caller holds mu.
 func (r *Runner) recordFailure(set *spareSet, why string) {
 	r.logFailure(set, why, set.recordFailure(time.Now()))
 }
@@ -220,8 +218,8 @@ func (r *Runner) logFailure(set *spareSet, why string, wait time.Duration) {
 		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }
 
-// maxSpareBytes is the maximum number of bytes that a process may write to stdout, and also to stderr, while it
-// waits for its input. Most processes then write nothing, or a short greeting.
+// maxSpareBytes is the maximum number of bytes that a spare process may write to each of stdout and stderr while it
+// waits for its input. Most processes write nothing then, or a short greeting.
 const maxSpareBytes = 64 << 10
 
 var (
@@ -230,20 +228,20 @@ var (
 	errContainerFull    = errors.New("the container has almost no memory or processes left")
 )
 
-// spareState records whether a process was started in advance and is still unused. The zero value means that an
-// evaluation uses the process.
+// spareState records whether a process is an unused spare process. The zero value means that an evaluation uses the
+// process.
 type spareState struct {
 	state atomic.Int32
 	file  fileID
-	// input is the reading side of the function's stdin pipe. We keep it open to query the number of bytes that the
+	// input is the reading end of the function's stdin pipe. We keep it open to query the number of bytes that the
 	// function has not read.
 	input *os.File
 }
 
-// States of a process. Only a process in stateSpare changes its state, and only once.
+// States of a process. A process changes its state at most once, and only from stateSpare.
 const (
 	stateInUse int32 = iota // owned by an evaluation
-	stateSpare              // available
+	stateSpare              // available to an evaluation
 	stateEnded              // no longer usable
 )
 
@@ -252,7 +250,8 @@ const (
 func (r *Runner) startSpare(cmd Command) (*process, error) {
 	p := r.newProcess(cmd)
 	p.spare.state.Store(stateSpare)
-	// We identify the program's file before the start, so that a change during the start counts as a new program.
+	// We identify the program's file before the start. If the file changes during the start, the process then counts as
+	// outdated.
 	p.spare.file, _ = identifyProgram(cmd)
 	if err := p.start(minBuffer); err != nil {
 		return nil, err
@@ -277,17 +276,17 @@ func (p *process) retire() {
 	}
 }
 
-// retire marks a process as unusable, unless an evaluation uses it. It returns true if the state has changed.
+// retire marks a process as unusable, unless an evaluation uses it. It returns true if it has changed the state.
 func (s *spareState) retire() bool { return s.changeState(stateEnded) }
 
 func (s *spareState) changeState(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
 
 func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 
-// tooMuch returns true if a process without input has written too much, and marks the process as unusable.
+// tooMuch returns true if an unused spare process has written too much, and marks the process as unusable.
 func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
-// readNothing reports whether the function has read none of the written bytes of its input. It returns false for
+// readNothing reports whether the function has not read any of the written bytes of its input. It returns false for
 // processes that were not started in advance.
 func (s *spareState) readNothing(written int) bool {
 	unread, err := countUnread(s.input)

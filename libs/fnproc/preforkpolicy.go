@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Delays before a process is started in advance, after earlier processes of the command exited unused. The delay
+// Delays before a spare process is started, after earlier spare processes of the command exited unused. The delay
 // doubles with each such exit, from firstBackoff to maxBackoff.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
-	// fullPause is the delay after the container had almost no memory or processes left.
+	// fullPause is the delay after the container had almost run out of memory or processes.
 	fullPause = 30 * time.Second
 )
 
-// calm is the time for which a processor must be free before a process is started in advance. Callers that send a
-// request right after an answer leave shorter gaps, in which a start would delay their next evaluation. The
-// replacement of a used process waits too, because the start would slow down a short evaluation. It does not wait
-// if the command has no other process.
+// calm is the time that a processor must be free before we start a spare process. Callers that send a request right
+// after an answer leave shorter gaps, in which a start would delay their next evaluation. The replacement of a used
+// spare process waits too, because the start would slow down a short evaluation. The replacement does not wait if the
+// command has no other spare process.
 const calm = 20 * time.Millisecond
 
-// preforkPolicy decides when to start and when to kill processes that wait for evaluations. It does no I/O and
-// reads no clock. It is not safe for concurrent use.
+// preforkPolicy decides when to start and kill spare processes. It performs no I/O and reads no clock. It is not safe
+// for concurrent use.
 type preforkPolicy struct {
 	cfg       Config
 	running   int       // number of evaluations
@@ -35,8 +35,7 @@ type preforkPolicy struct {
 	wake      time.Time // next time when nextPlan is due, or zero for never
 }
 
-// spareSet contains the spare processes of a command: processes that were started in advance and wait for an
-// evaluation.
+// spareSet contains the spare processes of a command. They were started in advance and wait for an evaluation.
 type spareSet struct {
 	cmd       Command
 	processes []*process // oldest first
@@ -51,7 +50,7 @@ func newPolicy(cfg Config) *preforkPolicy {
 	return &preforkPolicy{cfg: cfg, byKey: map[string]*spareSet{}}
 }
 
-// commandKey returns the same key for commands that can use the same processes started in advance.
+// commandKey returns a key that is equal for commands that can share spare processes.
 func commandKey(cmd Command) string {
 	own := cmd.keyParts()
 	parts := []string{
@@ -70,8 +69,8 @@ func (policy *preforkPolicy) ended(now time.Time) {
 	policy.running--
 }
 
-// recordUse records that cmd is evaluated or prepared now. It returns the command's set of processes started in
-// advance, or nil if the command gets none.
+// recordUse records that cmd is evaluated or prepared now. It returns the command's set of spare processes, or nil if
+// the command gets none.
 func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
@@ -111,8 +110,8 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes and returns the waiting processes of all functions whose name satisfies which. The caller
-// must kill these processes.
+// forgetFunctions removes and returns the spare processes of all functions for whose names which returns true. The
+// caller must kill these processes.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {
@@ -127,7 +126,8 @@ func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (
 	return ending
 }
 
-// recordSuccess records that an evaluation used a process of the set. This ends the delay after failures.
+// recordSuccess records that an evaluation used a process of the set. It cancels the delay that earlier failures
+// caused.
 func (set *spareSet) recordSuccess() { set.failures, set.notUntil = 0, time.Time{} }
 
 // recordFailure records that a process of the set exited before its use. It returns the delay before the next
@@ -142,18 +142,18 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	return wait
 }
 
-// pause delays the next start without counting a failure, because the Watch killed a process of the set, which need
-// not have used much itself. It returns the delay.
+// pause delays the next start after the Watch killed a process of the set. It does not count a failure, because the
+// process need not have used much memory itself. It returns the delay.
 func (set *spareSet) pause(now time.Time) time.Duration {
 	set.notUntil = now.Add(fullPause)
 	return fullPause
 }
 
-// plan is the next step of a Runner: unused processes to kill, and a process to start in advance.
+// plan is the next step of a Runner: unused processes to kill, and a spare process to start.
 type plan struct {
 	retire []*process
-	start  *spareSet // set to start a process for, or nil
-	// wake is the time of the next plan if nothing changes before. Zero means never.
+	start  *spareSet // set for which to start a process, or nil
+	// wake is the time of the next plan if nothing changes until then. Zero means never.
 	wake time.Time
 }
 
@@ -182,35 +182,35 @@ func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	return todo
 }
 
-// isUrgent reports whether a process that an evaluation has just taken must be replaced immediately. Otherwise the
-// replacement starts after the evaluation, because waking a goroutine now would delay the evaluation.
+// isUrgent reports whether a spare process that an evaluation has just taken must be replaced immediately. Otherwise
+// the Runner starts the replacement after the evaluation, because waking a goroutine now would delay the evaluation.
 func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a process for the set may start before the Runner's next plan, so that the Runner must
-// plan now. Planning after each evaluation would cost processor time under constant load.
+// isEarly reports whether a spare process of the set may start before the Runner's next plan. In this case, the Runner
+// must plan immediately. Planning after each evaluation would cost processor time under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// dueTime returns the earliest time when another process may be started in advance for a set.
+// dueTime returns the earliest time when another spare process of the set may be started.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
-	var replaced time.Time // zero for an empty set, which need not wait
+	var replaced time.Time // zero for an empty set: no delay
 	if len(set.processes) > 0 {
 		replaced = set.lastTaken.Add(calm)
 	}
 	return slices.MaxFunc([]time.Time{policy.freeSince.Add(calm), replaced, set.notUntil}, time.Time.Compare)
 }
 
-// hasCapacity reports whether another process may be started in advance. Fewer than Config.Busy evaluations must be
-// running, and fewer than Config.Total processes must wait for evaluations.
+// hasCapacity reports whether another spare process may be started. Fewer than Config.Busy evaluations must be
+// running, and fewer than Config.Total spare processes must exist.
 func (policy *preforkPolicy) hasCapacity() bool {
 	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
 }
 
-// keepCount returns the number of processes started in advance that a set should contain now. It is zero if the
-// command was not used for a while.
+// keepCount returns the number of spare processes that a set should contain now. It returns zero if the command has
+// not been used for the time Config.Unused.
 func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	if !policy.expiryTime(set).After(now) {
 		return 0
@@ -218,12 +218,12 @@ func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
 }
 
-// expiryTime returns the time when the processes of a set are killed if their command is not used again.
+// expiryTime returns the time when the Runner kills the processes of a set unless their command is used again.
 func (policy *preforkPolicy) expiryTime(set *spareSet) time.Time {
 	return set.lastUse.Add(policy.cfg.Unused)
 }
 
-// wakeAt makes the Runner plan again at time t, or earlier.
+// wakeAt makes the Runner plan again no later than at time t.
 func (p *plan) wakeAt(t time.Time) {
 	if p.wake.IsZero() || t.Before(p.wake) {
 		p.wake = t

@@ -20,32 +20,32 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// process is a started function, with our ends of its pipes. Goroutines collect its output from the start on.
+// process is a started function with our ends of its pipes. Goroutines collect its output as soon as it starts.
 type process struct {
 	*os.Process
 	cmd                   Command
-	launcher              *Launch // of cmd; direct if there is none
+	launcher              *Launch // launcher of cmd, or direct if cmd has no launcher
 	reaper                *Reaper
 	confiner              *confine.Confiner // nil for launchers, which are not confined
 	watch                 *Watch
 	temp                  *confine.TempDir // nil if there is none
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
-	arguments             *os.File // pipe for the arguments of its launcher, or nil
+	arguments             *os.File // pipe for the launcher's arguments, or nil
 	output, log           *collector
-	background            sync.WaitGroup // goroutines that serve the pipes, and the check of temp
-	exited                chan struct{}  // closed when the main process has exited; it is reaped later
-	waitErr               error          // error of the wait for exited
+	background            sync.WaitGroup // goroutines that use the pipes or check temp
+	exited                chan struct{}  // closed when the main process has exited, before it is reaped
+	waitErr               error          // error from waiting for the exit
 	handle                *os.File       // pidfd; nil if the kernel does not support pidfds
 	spare                 spareState
 	fed                   int  // bytes of input written
-	untouched             bool // true if it exited without reading its input
+	untouched             bool // true if the process exited without reading its input
 
 	mu     sync.Mutex // guards the following fields
-	reaped bool       // if true, its ids may belong to another process
-	reason error      // reason for killing it, or nil
+	reaped bool       // true if the kernel may have given its ids to another process
+	reason error      // reason why we killed the process, or nil
 	// exhausted is the resource that had run out when the Watch killed the process. The function then fails as if the
-	// kernel had killed it. After any other kill, the runner returns an error.
+	// kernel had killed it. After a kill for another reason, the runner returns an error.
 	exhausted resource
 }
 
@@ -63,8 +63,8 @@ func (r *Runner) newProcess(cmd Command) *process {
 	return p
 }
 
-// start starts the process. Size is the expected number of bytes of output. If start returns no error, callers must
-// call finish, which frees the resources of the process.
+// start starts the process. Size is the expected number of bytes of output. If start succeeds, callers must call
+// finish, which frees the resources of the process.
 func (p *process) start(size int) error {
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
@@ -96,8 +96,8 @@ func (p *process) start(size int) error {
 	return nil
 }
 
-// openPipes creates the pipes of the process. It returns the files that the function inherits, in the order of
-// their descriptors, beginning with stdin. The caller must close these files even after an error.
+// openPipes creates the pipes of the process. It returns the files that the function inherits, in the order of their
+// descriptors, beginning with stdin. The caller must close these files, even after an error.
 func (p *process) openPipes() (theirs []*os.File, err error) {
 	theirs = make([]*os.File, 3)
 	if theirs[0], p.stdin, err = os.Pipe(); err != nil {
@@ -128,10 +128,10 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// launch starts the program of the process, with files as its open files, as the leader of a new session. A new
-// process group would be cheaper, because Linux creates a scheduling group for each session, but a function could
-// join the process group of this program. A sandbox launcher starts on the thread of its Starter, and a confined
-// function on a new thread that confines itself.
+// launch starts the program of the process as the leader of a new session. The process inherits files as its open
+// files. A new process group would be cheaper than a session, for which Linux also creates a scheduling group. But a
+// function could then join the process group of this program. A sandbox launcher starts on the thread of its Starter,
+// and a confined function on a new thread that confines itself.
 func (p *process) launch(files []*os.File) error {
 	setup, err := p.confiner.Prepare(p.permissions(), p.cmd.Env)
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *process) launch(files []*os.File) error {
 	}
 	defer setup.Close()
 	p.temp = setup.Temp
-	pidfd := -1 // not changed by a kernel without pidfds
+	pidfd := -1 // a kernel without pidfds does not change this value
 	attr := &os.ProcAttr{
 		Dir: p.cmd.Dir, Files: files, Sys: attributes(p.launcher, &pidfd),
 		Env: append([]string{}, setup.Env...), // nil would mean our own environment
@@ -168,7 +168,7 @@ func (p *process) permissions() confine.Function {
 	return confine.Function{Path: c.Path, Dir: c.Dir, Readable: c.Readable, Network: c.Network, Shared: c.Shared}
 }
 
-// programStart starts the program of a process on the thread that calls run.
+// programStart starts the program of a process on the thread that calls the method run.
 type programStart struct {
 	process *process
 	setup   *confine.Setup
@@ -204,7 +204,7 @@ func (p *process) sendArguments() error {
 	return err
 }
 
-// gatherOutput reads the collector's pipe to its end. If that fails, for example because the output is too large,
+// gatherOutput reads the collector's pipe to its end. If the read fails, for example because the output is too large,
 // it kills the process.
 func (p *process) gatherOutput(c *collector) {
 	if err := c.readAll(p.spare.tooMuch); err != nil {
@@ -213,8 +213,8 @@ func (p *process) gatherOutput(c *collector) {
 	}
 }
 
-// awaitExit waits until the main process has exited, and then closes p.exited. It does not reap the process, so
-// that the kernel does not reuse its pid, which is also the id of its process group.
+// awaitExit waits until the main process has exited, and then closes p.exited. It does not reap the process, so that
+// the kernel does not reuse its pid, which is also its process group id.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	if !awaitHandle(p.handle) {
@@ -255,8 +255,8 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	return out, nil
 }
 
-// feedInput writes stdin to the process and then closes the pipe. It immediately writes as much as the pipe
-// accepts, and the rest in the background. It ignores errors, because a function may exit without reading its
+// feedInput writes stdin to the process and then closes the pipe. It immediately writes as many bytes as the pipe
+// accepts, and writes the rest in the background. It ignores errors, because a function may exit without reading its
 // input.
 func (p *process) feedInput(stdin []byte) {
 	p.fed = writeAvailable(p.stdin, stdin)
@@ -271,17 +271,17 @@ func (p *process) feedInput(stdin []byte) {
 	})
 }
 
-// logPatience is the maximum wait for the end of a function's stderr after the end of its stdout.
+// logPatience is the maximum wait for the end of a function's stderr after its stdout has ended.
 const logPatience = 2 * time.Second
 
 // awaitOutput waits until all processes that can write to a function's output have closed it, because a truncated
-// resource list must not pass as a complete list. If ctx is canceled, it kills them. It waits for the end of the
-// log too, for at most logPatience.
+// resource list must not pass as a complete list. If ctx is canceled, it kills these processes. It also waits for the
+// end of the function's log, for at most logPatience.
 func (p *process) awaitOutput(ctx context.Context) {
 	select {
 	case <-p.output.ended:
 	default:
-		select { // rare case; the select above is cheaper
+		select { // rare case: the select above is cheaper
 		case <-p.output.ended:
 		case <-ctx.Done():
 			p.kill(&StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx), OutputHeld: true})
@@ -299,16 +299,17 @@ func (p *process) awaitOutput(ctx context.Context) {
 	}
 }
 
-// finish kills the remaining processes in the group of an exited process, frees its resources and returns its
-// state. The owner of the process, an evaluation or the Runner, must call it once.
+// finish kills the remaining processes in the group of an exited process, frees its resources and returns its state.
+// The owner of the process, an evaluation or the Runner, must call finish exactly once.
 func (p *process) finish() (*os.ProcessState, error) {
 	defer p.watch.removeProcess(p)
 	p.mu.Lock()
-	p.killLocked() // kills the rest of the group
+	p.killLocked() // kills the rest of the process group
 	p.mu.Unlock()
 	p.interruptPipes()
 	p.unwatchTempDir()
-	functions.removeOutput(p.stdout) // first, so that the Reaper kills processes that could delay the following wait
+	// We remove stdout first, so that the Reaper kills processes that could delay the following wait.
+	functions.removeOutput(p.stdout)
 	p.background.Wait()
 	p.untouched = p.spare.readNothing(p.fed)
 	state, err := p.reap()
@@ -329,7 +330,7 @@ func (p *process) interruptPipes() {
 	_ = p.stderr.SetReadDeadline(past)
 }
 
-// reap removes the exited process from the kernel's process table, and returns its state.
+// reap removes the exited process from the kernel's process table and returns the state of the process.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
 	defer functions.forgetProcess(p.Pid)
@@ -350,7 +351,7 @@ func (p *process) kill(reason error) {
 }
 
 // killLocked kills the process group. It kills the main process separately, because this process may have left the
-// group. The caller holds mu, so that the process is not reaped meanwhile and its ids stay its own.
+// group. The caller holds mu, so that the process cannot be reaped during the call and its ids stay valid.
 func (p *process) killLocked() {
 	if p.reaped {
 		return
@@ -359,14 +360,14 @@ func (p *process) killLocked() {
 	_ = unix.Kill(-p.Pid, unix.SIGKILL)
 }
 
-// killedFor returns the first reason that was passed to kill, or nil if kill was not called.
+// killedFor returns the reason that was passed to the first call of kill, or nil if kill was not called.
 func (p *process) killedFor() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reason
 }
 
-// outcomeOf returns the outcome of an exited process. State is nil if it is unknown.
+// outcomeOf returns the outcome of an exited process. State is nil if the process's state is unknown.
 func outcomeOf(state *os.ProcessState) Outcome {
 	if state == nil {
 		return Outcome{ExitCode: -1}
@@ -381,15 +382,15 @@ func outcomeOf(state *os.ProcessState) Outcome {
 // registry contains the running functions. Each program has a single registry, because it has a single set of
 // children, even if it has several Reapers and Runners.
 type registry struct {
-	// starts is locked for reading while a function is started and registered. Otherwise the Reaper could see the
-	// function before it is registered, and would mistake it for an orphan.
+	// starts is locked for reading while a function is started and registered. Without this lock, the Reaper could see
+	// the function before it is registered, and would kill it as an orphan.
 	starts sync.RWMutex
 	mu     sync.Mutex
 	// running maps the pid of each function, which is also the id of its session, to the number of its registrations.
 	// The number is briefly two if the kernel reuses a pid before the old registration is removed.
 	running map[int]int
-	// outputs contains the pipes from which the output of functions is being read. The keys are the names of these
-	// pipes in /proc/PID/fd, such as "pipe:[4026]".
+	// outputs contains the pipes from which we are reading the output of functions. The keys are the names of these pipes
+	// in /proc/PID/fd, such as "pipe:[4026]".
 	outputs map[string]bool
 }
 
@@ -432,7 +433,8 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// addProcess registers the process of a function. Callers must hold starts for reading from before its start.
+// addProcess registers the process of a function. Callers must hold starts for reading since before the process
+// started.
 func (r *registry) addProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -440,7 +442,7 @@ func (r *registry) addProcess(pid int) {
 }
 
 // forgetProcess removes a process from the registry. Callers must reap the process first, because a Reaper would
-// mistake an unregistered process for an orphan and take its exit status.
+// mistake an unregistered process for an orphan and reap it.
 func (r *registry) forgetProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -449,8 +451,8 @@ func (r *registry) forgetProcess(pid int) {
 	}
 }
 
-// holdStarts blocks starts of functions and the removal of registered processes until release is called. It first
-// waits for a start in progress. A Reaper can then compare its list of children with the registry.
+// holdStarts waits for starts in progress. It then blocks starts of functions and the removal of registered processes
+// until release is called, so that a Reaper can compare its list of children with the registry.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()

@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Delays between two scans for orphans, the processes that functions left behind. The delay after a kill is short,
-// because a killed orphan exits soon and this program then inherits its children.
+// Delays between two scans for orphans, which are processes that functions left behind. The delay after a kill is
+// short, because a killed orphan exits soon and this program then inherits the orphan's children.
 const (
 	afterKill    = 20 * time.Millisecond
 	scanInterval = time.Second
 )
 
-// gatherEnds is the delay between the end of an evaluation and the next scan for orphans, so that one scan serves
+// gatherEnds is the delay between the end of an evaluation and the next scan for orphans. It lets one scan serve
 // several evaluations.
 const gatherEnds = 100 * time.Millisecond
 
@@ -44,12 +44,12 @@ const abandoned = time.Minute
 // Reaper, because orphans become its children in any case.
 type Reaper struct {
 	log    *slog.Logger
-	proc   fs.FS         // the file system at /proc
+	proc   fs.FS         // file system at /proc
 	ending atomic.Bool   // true while the program shuts down
-	nudge  chan struct{} // requests a scan; of size one, because a scan finds all orphans
+	nudge  chan struct{} // requests for a scan; capacity 1, because a scan finds all orphans
 
 	mu    sync.Mutex        // held during a scan
-	ended map[int]time.Time // time since which children in our own session have been zombies
+	ended map[int]time.Time // time when a scan first saw each exited child in our own session
 }
 
 // NewReaper returns a Reaper and makes this process the parent of all orphans among its descendants. Callers must
@@ -74,8 +74,8 @@ func (r *Reaper) evaluationEnded() {
 	}
 }
 
-// Run scans for orphans every second and after evaluations until ctx is canceled. It then continues until no orphan
-// is left, for at most a second.
+// Run scans for orphans every second and after evaluations until ctx is canceled. It then continues to scan until no
+// orphan is left, for at most a second.
 func (r *Reaper) Run(ctx context.Context) {
 	next := time.NewTimer(scanInterval)
 	nudge := r.nudge
@@ -86,7 +86,7 @@ func (r *Reaper) Run(ctx context.Context) {
 			r.KillOrphans()
 			return
 		case <-nudge:
-			nudge = nil // the next scan serves all evaluations that end before it
+			nudge = nil // the next scan covers all evaluations that end before it
 			next.Reset(gatherEnds)
 		case <-next.C:
 			nudge = r.nudge
@@ -108,8 +108,8 @@ func (r *Reaper) KillOrphans() bool {
 	}
 }
 
-// scanOrphans frees orphans that have exited, kills the other orphans, and returns the delay until the next scan.
-// Clean is false if the scan failed or may have left orphans.
+// scanOrphans frees orphans that have exited, kills the other orphans, and returns the delay until the next scan. The
+// result clean is false if the scan failed or may have left orphans.
 func (r *Reaper) scanOrphans() (next time.Duration, clean bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,8 +118,8 @@ func (r *Reaper) scanOrphans() (next time.Duration, clean bool) {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
 		return scanInterval, false
 	}
-	// While the lock is held, no function is being started, so every function among the children is registered. All
-	// other children are orphans, or belong to other code of the program.
+	// While the lock is held, no function is being started, so every function among the children is registered. All other
+	// children are orphans, or belong to other code of this program.
 	defer functions.holdStarts()()
 	next, clean = scanInterval, true
 	seen := r.ended
@@ -134,8 +134,8 @@ func (r *Reaper) scanOrphans() (next time.Duration, clean bool) {
 	return next, clean
 }
 
-// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns the
-// same values as scanOrphans. Since is the time when an earlier scan first found the orphan exited, or zero.
+// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns the same
+// values as scanOrphans. Since is the time when a scan first found that the orphan had exited, or zero.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, clean bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
@@ -150,13 +150,14 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, cle
 	if functions.running[session] > 0 || (!r.ending.Load() && functions.holdsOutput(pid)) {
 		return scanInterval, true
 	}
-	// Processes that were killed with their process group, such as the rest of a sandbox, may need a moment to exit.
+	// Killed processes, such as the rest of a sandbox, may need a moment to exit.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && isEnding(stat) {
 		return afterKill, false
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	report := r.log.Warn
-	if r.ending.Load() { // the shutdown has killed the functions that could have waited for their children
+	// During the shutdown, the functions that could have waited for these processes are already dead.
+	if r.ending.Load() {
 		report = r.log.Debug
 	}
 	report("killing an orphan of a function", "pid", pid, "command", strings.TrimSpace(string(command)))
@@ -173,7 +174,7 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	if err != nil || info.Signo == 0 {
-		return false // still running, or gone
+		return false // still running, or already reaped
 	}
 	if since.IsZero() {
 		since = time.Now()
@@ -182,8 +183,8 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	return time.Since(since) > abandoned
 }
 
-// childrenOf returns the children of pid's first thread, to which the kernel assigns all orphans. If the kernel has
-// no list of these children, it returns the children of all threads. Proc is the file system at /proc.
+// childrenOf returns the children of pid's first thread, to which the kernel assigns all orphans. If the kernel
+// provides no list of these children, it returns the children of all threads. Proc is the file system at /proc.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +204,7 @@ func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	return pids, nil
 }
 
-// childrenByScan returns the children of pid. It reads the parent of every process in proc.
+// childrenByScan returns the children of pid. To find them, it reads the parent of every process in proc.
 func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 	entries, err := fs.ReadDir(proc, ".")
 	if err != nil {
@@ -215,7 +216,7 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 		if err != nil {
 			continue // not a process
 		}
-		// The process is a child of pid. Processes that have exited during the scan are skipped.
+		// Processes that have exited during the scan are skipped.
 		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parentOf(stat) == pid {
 			pids = append(pids, child)
 		}
@@ -225,7 +226,8 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 
 // isEnding reports whether a process was killed or is exiting, according to the content of /proc/PID/stat.
 func isEnding(stat []byte) bool {
-	const exiting, killed = 0x4, 1 << (unix.SIGKILL - 1) // the first is PF_EXITING
+	// The first constant is PF_EXITING. The second is the bit of SIGKILL.
+	const exiting, killed = 0x4, 1 << (unix.SIGKILL - 1)
 	return statNumber(stat, flagsField)&exiting != 0 || statNumber(stat, pendingField)&killed != 0
 }
 

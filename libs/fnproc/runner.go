@@ -3,16 +3,17 @@
 // Package fnproc runs KRM functions as processes: input on stdin, output on stdout, log on stderr, one process per
 // evaluation.
 //
-// A function can neither block its runner nor outlive its evaluation. It leads its own session and process group,
-// which the runner kills when the function exits, the context is canceled or a limit is exceeded. The [Reaper]
-// kills descendants that left the group. As with Porch's wrapper server, an evaluation ends when the main process
-// has exited and all processes have closed the output, because a truncated list must not pass as a complete list.
+// A function can neither block its runner nor outlive its evaluation. It leads its own session and process group. The
+// runner kills the group when the function exits, the context is canceled or a limit is exceeded. The [Reaper] kills
+// descendants that left the group. As with Porch's wrapper server, an evaluation ends when the main process has exited
+// and all processes have closed the output, because a truncated list must not pass as a complete list.
 //
-// The runner sets no parent-death signal for functions (launchers of sandboxes get one). Linux sends this signal
-// when the thread that forked exits, and Go stops threads at any time, so a healthy function could be killed. If the
-// runner is the first process of a container, the kernel kills all processes with it anyway.
+// The runner sets no parent-death signal for functions, only for launchers of sandboxes. Linux sends this signal when
+// the thread that forked exits, and Go stops threads at any time, so a healthy function could be killed. If the runner
+// is the first process of a container, the kernel kills all processes of the container with it anyway.
 //
-// The package is for Linux. On macOS, for development, it neither kills orphans nor confines functions.
+// The package is for Linux. It also works on macOS for development, but there it neither kills orphans nor confines
+// functions.
 package fnproc
 
 import (
@@ -34,20 +35,20 @@ type Command struct {
 	Args []string
 	// Env is the complete environment, as KEY=value. The function inherits no variables of this program.
 	Env []string
-	// Dir is the working directory. Empty means the runner's own.
+	// Dir is the working directory. Empty means the runner's working directory.
 	Dir string
 	// Readable contains further files and directories that a confined function may read.
 	Readable []string
 	// Network allows a confined function to use the network.
 	Network bool
-	// Shared allows the function to use directories such as /tmp, which the Confiner shares between functions. No
-	// processes are started in advance for such a command.
+	// Shared allows the function to use directories such as /tmp, which the Confiner shares between functions. The runner
+	// starts no processes in advance for such a command.
 	Shared bool
 	// Launch, if not nil, describes a launcher such as bubblewrap, which runs the function in a sandbox. The runner
 	// does not confine launchers.
 	Launch *Launch
 	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is the maximum number of
-	// bytes that are kept of its stderr. The middle of a longer log is left out.
+	// bytes that the runner keeps of its stderr. The runner removes the middle of a longer log.
 	MaxOutput, MaxLog int64
 }
 
@@ -60,10 +61,10 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the signal that killed the main process, or zero if it exited.
 	Signal syscall.Signal
-	// Status describes the end of the main process, as os/exec does: "exit status 1", "signal: killed".
+	// Status describes the end of the main process in the words of os/exec: "exit status 1", "signal: killed".
 	Status string
-	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container had almost no
-	// memory, or no processes, left.
+	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container had almost run out
+	// of memory or processes.
 	OutOfMemory, OutOfProcesses bool
 	// Prefork states whether the evaluation used a process that was started in advance.
 	Prefork Prefork
@@ -78,14 +79,15 @@ type Config struct {
 	Confiner *confine.Confiner
 	// Watch kills functions before they use up the container's memory or processes. It is optional.
 	Watch *Watch
-	// Keep returns the number of processes to start in advance for a function, whose name is [Command.Function]. If
-	// Keep is nil, the number is 0. The Runner calls Keep often and concurrently. Keep must not call the Runner.
+	// Keep returns the number of processes to start in advance for the function with a given name (see
+	// [Command.Function]). If Keep is nil, the number is 0. The Runner calls Keep often and concurrently. Keep must not
+	// call the Runner.
 	Keep func(function string) int
-	// Total is the maximum number of processes started in advance, for all functions together.
+	// Total is the maximum number of processes that were started in advance, for all functions together.
 	Total int
-	// Unused is the time after which processes started in advance are killed if their command is not used.
+	// Unused is the time after which the Runner kills processes that it started in advance if their command is not used.
 	Unused time.Duration
-	// Busy is the number of concurrent evaluations at which no more processes are started in advance, because the
+	// Busy is the number of concurrent evaluations at which the Runner stops starting processes in advance, because the
 	// evaluations need the processors. Zero means one evaluation per processor.
 	Busy int
 	// Log receives a line for each process started in advance that exited before it was used. It is optional.
@@ -111,8 +113,8 @@ type Runner struct {
 	policy *preforkPolicy
 }
 
-// NewRunner returns a Runner. Callers must call [Runner.Maintain], which starts processes in advance and kills
-// processes that functions leave behind. It finally removes temporary directories.
+// NewRunner returns a Runner. Callers must call [Runner.Maintain], which starts processes in advance, kills processes
+// that functions leave behind, and finally removes temporary directories.
 func NewRunner(cfg Config) *Runner {
 	if cfg.Keep == nil {
 		cfg.Keep = func(string) int { return 0 }
@@ -126,12 +128,12 @@ func NewRunner(cfg Config) *Runner {
 	return &Runner{cfg: cfg, nudge: make(chan struct{}, 1), policy: newPolicy(cfg)}
 }
 
-// Run writes stdin to a new process of cmd, or to a process started in advance, and returns after the process has
-// exited. Run does not modify stdin. The function need not read its input to the end.
+// Run writes stdin to a new process of cmd, or to a process that was started in advance. It returns after the process
+// has exited. Run does not modify stdin. The function need not read its input to the end.
 //
-// If a function exits non-zero or is killed by a signal that Run did not send, Run returns its Outcome without an
-// error. Errors are a [*StartError], a [*LaunchError], a [*LimitError], a [*StoppedError], or a failure to wait for
-// the process. With a LimitError or a StoppedError, the Outcome contains the log until then.
+// If a function exits with a non-zero code or is killed by a signal that Run did not send, Run returns the function's
+// Outcome without an error. Errors are a [*StartError], a [*LaunchError], a [*LimitError], a [*StoppedError], or a
+// failure to wait for the process. With a LimitError or a StoppedError, the Outcome contains the log up to that point.
 func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{}, stoppedError(ctx)
@@ -160,7 +162,7 @@ func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, e
 }
 
 // Maintain starts processes in advance and kills processes that functions left behind, until ctx is canceled. All
-// evaluations should have ended before. When it returns, no unused process and no temporary directory is left.
+// evaluations should end before that. When Maintain returns, no unused process and no temporary directory is left.
 func (r *Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup
@@ -168,7 +170,7 @@ func (r *Runner) Maintain(ctx context.Context) {
 		tasks.Go(func() { r.cfg.Reaper.Run(reaping) })
 	}
 	r.keepSpares(ctx)
-	stop() // after the last spare processes, so that their orphans are killed
+	stop() // must follow the last spare processes, to kill their orphans
 	tasks.Wait()
 	r.cfg.Confiner.Close()
 }

@@ -15,7 +15,7 @@ import (
 // unreadBytes is the ioctl request that returns the number of unread bytes in a pipe: FIONREAD.
 const unreadBytes = 0x4004667f
 
-// attributes returns attributes that make the new process the leader of a session. macOS has no pidfds.
+// attributes returns the attributes of a new process that leads its own session. It ignores pidfds, which macOS lacks.
 func attributes(launch *Launch, _ *int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Credential: launch.userCredential()}
 }
@@ -51,7 +51,7 @@ func awaitEnd(pid int) error {
 		}
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.ESRCH): // exited before
+		case errors.Is(err, unix.ESRCH): // the process has already exited
 			return nil
 		default:
 			return os.NewSyscallError("kevent", err)
@@ -68,10 +68,10 @@ func enlargePipes(int, ...*os.File) {}
 // setSlack does nothing, because macOS has no timer slack.
 func setSlack() (restore func()) { return func() {} }
 
-// Reaper does nothing on macOS, because orphans become children of this process only on Linux.
+// Reaper does nothing on macOS, because only Linux makes orphans children of this process.
 type Reaper struct{}
 
-// NewReaper returns nil, the Reaper that does nothing.
+// NewReaper returns nil, which is a Reaper that does nothing.
 func NewReaper(log *slog.Logger) (*Reaper, error) {
 	log.Warn("processes that leave a function's process group are not ended", "system", "darwin")
 	return nil, nil //nolint:nilnil // a nil Reaper is one that does nothing

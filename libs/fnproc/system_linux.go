@@ -16,8 +16,9 @@ import (
 // unreadBytes is the ioctl request that returns the number of unread bytes in a pipe.
 const unreadBytes = unix.TIOCINQ
 
-// attributes returns attributes that make the new process the leader of a session and store its pidfd. If the
-// sandbox launcher has a Starter, the kernel kills the process when the Starter's thread exits.
+// attributes returns the attributes of a new process that leads its own session. They also make the kernel store the
+// process's pidfd. If the sandbox launcher has a Starter, the kernel kills the process when the Starter's thread
+// exits.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.userCredential()}
 	if launch.Starter != nil {
@@ -30,8 +31,8 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns the number of files in the file system that contains path, if it is in memory and has the
-// given size. Otherwise it returns 0, for example before a sandbox launcher has changed its root directory.
+// filesInMemory returns the number of files in the file system that contains path, if the file system is in memory and
+// has the given size. Otherwise it returns 0, for example before a sandbox launcher has changed its root directory.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -44,19 +45,19 @@ func filesInMemory(path string, size int64) int64 {
 	return files
 }
 
-// newHandle returns a file that owns the pidfd, so that goroutines can wait for the process in Go's poller. It
-// returns nil if pidfd is negative.
+// newHandle returns a file that owns the pidfd, so that goroutines can wait for the process with Go's network poller.
+// It returns nil if pidfd is negative.
 func newHandle(pidfd int) *os.File {
 	if pidfd < 0 {
 		return nil
 	}
-	_ = unix.SetNonblock(pidfd, true) // so that Go's poller accepts it
+	_ = unix.SetNonblock(pidfd, true) // Go's poller requires it
 	return os.NewFile(uintptr(pidfd), "pidfd")
 }
 
-// awaitHandle waits until the process of a pidfd has exited, and returns true. It returns false if it cannot wait
-// for a pidfd. It uses Go's network poller, because a blocking system call would occupy a thread, and for a while
-// also a processor of Go's scheduler.
+// awaitHandle waits until the process of a pidfd has exited, and returns true. It returns false if waiting for the
+// pidfd is not supported. It uses Go's network poller, because a blocking system call would occupy a thread, and for a
+// while also a processor of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {
@@ -80,16 +81,16 @@ func awaitEnd(pid int) error {
 	}
 }
 
-// Sizes of pipes in bytes. A large pipe saves context switches, which are a sixth of the time of an evaluation with
-// a megabyte of input. Even larger pipes save nothing more. Only inputs that do not fit into a usual pipe get a
-// large pipe, because above a limit per user (64 MiB in total by default) Linux makes new pipes tiny.
+// Sizes of pipes in bytes. A large pipe saves context switches, which are a sixth of the time of an evaluation with a
+// megabyte of input. Even larger pipes do not save more. We enlarge a pipe only if the input does not fit into a usual
+// pipe, because Linux makes new pipes tiny above a limit per user (64 MiB in total by default).
 const (
 	usualPipe = 64 << 10
 	largePipe = 256 << 10
 )
 
-// enlargePipes enlarges pipes if size bytes do not fit into a pipe of the usual size. It ignores errors, because
-// the pipes also work with their old size.
+// enlargePipes enlarges pipes if size bytes do not fit into a pipe of the usual size. It ignores errors, because the
+// pipes also work with their usual size.
 func enlargePipes(size int, pipes ...*os.File) {
 	if size <= usualPipe {
 		return
@@ -101,10 +102,10 @@ func enlargePipes(size int, pipes ...*os.File) {
 	}
 }
 
-// setSlack gives the calling thread timer slack, which new processes inherit, until the returned function is
+// setSlack sets the timer slack of the calling thread, which new processes inherit, until the returned function is
 // called. While a Go program is busy, Go's monitor thread repeatedly sleeps for 20 microseconds, or 70 with Linux's
 // default slack. Functions run for milliseconds and do not need the monitor, whose wake-ups cost a fifth of their
-// processor time. Errors of kernels without slack are ignored.
+// processor time. We ignore errors of kernels without timer slack.
 func setSlack() (restore func()) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(osthread.Slack), 0, 0, 0)

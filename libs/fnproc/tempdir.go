@@ -10,21 +10,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// tempCheck is the maximum time between checks of a function's temporary directory. While a process waits for an
-// evaluation, the time is spareTempCheck. The fewer bytes are free, the sooner the next check follows.
+// tempCheck is the maximum time between checks of a function's temporary directory, and spareTempCheck for a process
+// that waits for an evaluation. The fewer bytes are free, the sooner the next check follows.
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
-	// minTempCheck is the minimum time between checks, to limit their cost. A function can exceed the limit by the
-	// bytes that it writes between two checks and before it is killed.
+	// minTempCheck is the minimum time between checks, to limit their cost. A function can exceed its limit by the bytes
+	// that it writes between two checks and before it is killed.
 	minTempCheck = time.Millisecond
 	// writeRate is the maximum number of bytes per second that a function can write to files in memory, with all its
-	// threads together. It is limited because the kernel clears each page before it copies the bytes.
+	// threads together. The kernel is not faster because it clears each page before it copies the bytes.
 	writeRate = 8 << 30
 )
 
-// nextTempCheck returns the delay until the next check of a temporary directory. Free is the number of bytes that
-// the function may still write. The function needs longer than the delay to write them, unless it is minTempCheck.
+// nextTempCheck returns the delay until the next check of a temporary directory. Free is the number of bytes that the
+// function may still write. Unless the delay is minTempCheck, the function cannot write as many bytes before the
+// check.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)
@@ -38,8 +39,8 @@ type tempWatch struct {
 	ended bool
 }
 
-// watchTempDir starts regular checks of the temporary directory, if there is one. A check kills the process if the
-// directory exceeds a limit.
+// watchTempDir starts regular checks of the process's temporary directory, if there is one. A check kills the process
+// if the directory exceeds a limit.
 func (p *process) watchTempDir() {
 	if p.temp == nil && p.launcher.TempFiles == 0 {
 		return
@@ -50,8 +51,8 @@ func (p *process) watchTempDir() {
 	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.tempLimit()), p.checkTempDir)
 }
 
-// tempCheckAfter returns the delay until the next check of the temporary directory. Free is the number of bytes
-// that the process may still write there.
+// tempCheckAfter returns the delay until the next check of the temporary directory. Free is the number of bytes that
+// the process may still write there.
 func (p *process) tempCheckAfter(free int64) time.Duration {
 	if p.spare.inUse() {
 		return nextTempCheck(free)
@@ -59,13 +60,13 @@ func (p *process) tempCheckAfter(free int64) time.Duration {
 	return spareTempCheck
 }
 
-// hurryTempDir advances the next check of the temporary directory. An evaluation calls it for a process that was
-// started in advance, because only processes in use need frequent checks.
+// hurryTempDir makes the next check of the temporary directory earlier. An evaluation calls it when it takes a process
+// that was started in advance, because only processes in use need frequent checks.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer != nil && w.timer.Stop() { // if false, a running check sets the timer
+	if w.timer != nil && w.timer.Stop() { // if Stop returns false, the running check sets the timer
 		w.timer.Reset(p.tempCheckAfter(p.tempLimit()))
 	}
 }
@@ -103,7 +104,8 @@ func (p *process) tempFree() (free int64, err error) {
 	return free, nil
 }
 
-// checkFiles returns an error if a function created too many files in its sandbox. Launcher is the launcher's pid.
+// checkFiles returns an error if a function created too many files in its sandbox. Launcher is the pid of the
+// launcher.
 func (l *Launch) checkFiles(launcher int) error {
 	for _, pid := range childrenOfThreads(launcher) {
 		for _, dir := range []string{"/tmp", "/dev/shm"} {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Maximum and minimum interval between the checks of a [Watch] while functions run. The interval is shorter if less
-// memory or fewer processes are free. The maximum is spareWatchInterval if all functions are spare processes.
+// Maximum and minimum interval between the checks of a [Watch] while functions run. If all functions are spare
+// processes, the maximum is spareWatchInterval. The interval shrinks as memory or processes become scarce.
 const (
 	watchInterval      = 20 * time.Millisecond
 	spareWatchInterval = 100 * time.Millisecond
@@ -25,8 +25,8 @@ const (
 // startRate is the maximum number of processes that a function can start per second.
 const startRate = 20_000
 
-// victimDivisor limits the functions that a [Watch] may kill to those that use more than an eighth of the
-// container's limit. If all functions use less, something else exhausts the container.
+// victimDivisor limits the functions that a [Watch] may kill to those that use more than an eighth of the container's
+// limit. If all functions use less, other processes exhaust the container.
 const victimDivisor = 8
 
 // resource is a resource of a container that functions can use up: memory or processes.
@@ -38,28 +38,28 @@ const (
 	processes
 )
 
-// Usage is a container's use of a resource, in bytes of memory or in processes and threads.
+// Usage describes how much of a resource a container uses, in bytes of memory or in processes and threads.
 type Usage struct {
 	Limit int64
-	// Free is the amount that functions may still use. It is negative if they use more than they may.
+	// Free is the amount that functions may still use. It is negative if functions exceed their part.
 	Free int64
 }
 
-// Watch kills the largest function before the container is out of memory. The kernel would do so only after trying
-// to reclaim memory, while all processes that need a page wait, including the server. Watch also kills the function
-// with the most processes before the container is out of processes, because a server that cannot start a thread
-// crashes. It kills spare processes before any function in use. Watch is safe for concurrent use. A nil Watch does
-// nothing.
+// Watch kills the largest function before the container is out of memory. The kernel would kill only after trying to
+// reclaim memory. During that time, all processes that need a page wait, including the server. Watch also kills the
+// function with the most processes before the container is out of processes, because a server that cannot start a
+// thread crashes. Watch kills spare processes before any function in use. It is safe for concurrent use. A nil Watch
+// does nothing.
 type Watch struct {
 	memory, processes func() (Usage, bool)
 
 	mu      sync.Mutex
-	running map[*process]int64 // values: bytes that the killed function will free, or zero if it was not killed
+	running map[*process]int64 // values: bytes that a killed function will free; zero if not killed
 	timer   *time.Timer        // nil while no function or spare process runs
 }
 
-// NewWatch returns a Watch. The functions memory and processes return the container's usage, and false if the usage
-// is unknown. The function processes may be nil.
+// NewWatch returns a Watch. The functions memory and processes return the container's usage, and false if the usage is
+// unknown. The argument processes may be nil.
 func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	if processes == nil {
 		processes = func() (Usage, bool) { return Usage{}, false }
@@ -87,7 +87,7 @@ func (w *Watch) removeProcess(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, p)
-	if len(w.running) == 0 && w.timer.Stop() { // if false, a running check sets the timer
+	if len(w.running) == 0 && w.timer.Stop() { // if Stop returns false, the running check sets the timer
 		w.timer = nil
 	}
 }
@@ -111,7 +111,7 @@ func (w *Watch) checkUsage() {
 	w.timer.Reset(next)
 }
 
-// maxInterval returns the maximum delay until the next check of a known resource.
+// maxInterval returns the maximum delay until the next check of a resource whose usage is known.
 func (w *Watch) maxInterval() time.Duration {
 	for p := range w.running {
 		if p.spare.inUse() {
@@ -143,9 +143,9 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills the spare processes if the container can start almost no further processes, and the function
-// with the most processes if that is not enough. It kills no further function while a killed function is exiting. It
-// returns the delay until the next check.
+// checkProcesses kills the spare processes if the container can start almost no further processes. If that is not
+// enough, it kills the function with the most processes, but not while a killed function is still exiting. It returns
+// the delay until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
@@ -165,7 +165,7 @@ func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	return watchAgain(usage.Free, startRate)
 }
 
-// killSpares kills and returns all spare processes. Their loss only delays later evaluations.
+// killSpares kills and returns all spare processes. This only delays later evaluations.
 func (w *Watch) killSpares() (killed []*process) {
 	for p := range w.running {
 		if p.spare.retire() {
@@ -177,14 +177,14 @@ func (w *Watch) killSpares() (killed []*process) {
 	return killed
 }
 
-// watchAgain returns the delay until the next check of a resource. Free is its unused amount. Rate is the maximum
-// amount that functions can use up per second.
+// watchAgain returns the delay until the next check of a resource. Free is the unused amount of the resource. Rate is
+// the maximum amount that functions can use up per second.
 func watchAgain(free, rate int64) time.Duration {
 	return max(time.Duration(float64(free)/float64(rate)*float64(time.Second)), minWatchInterval)
 }
 
-// largestFunction returns the running function that is largest according to sizeOf, and its size. It returns nil if
-// no function is larger than least. Functions that were already killed for memory do not count.
+// largestFunction returns the running function with the largest size according to sizeOf, and this size. It returns
+// nil if no function is larger than least. It ignores functions that were already killed for memory.
 func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
 	most = least
 	for p, freed := range w.running {
@@ -218,7 +218,7 @@ const (
 )
 
 // statNumber returns the number in a field of the file /proc/PID/stat, or 0. It counts fields from the last
-// parenthesis, because the program's name before it may contain any character.
+// parenthesis, because the program's name in parentheses may contain any character.
 func statNumber(stat []byte, field int) uint64 {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) <= field {
@@ -228,7 +228,8 @@ func statNumber(stat []byte, field int) uint64 {
 	return number
 }
 
-// maxMeasured is the maximum number of a function's processes whose memory is measured, because this costs time.
+// maxMeasured is the maximum number of a function's processes whose memory we measure, because each measurement costs
+// time.
 const maxMeasured = 64
 
 // residentTree returns the resident memory of a process and its descendants in bytes. The descendants count because
@@ -267,7 +268,7 @@ func residentSize(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// killExhausted kills the process because the container has almost no memory or processes left. The evaluation ends
+// killExhausted kills the process because the container has almost run out of memory or processes. The evaluation ends
 // as if the kernel had killed the process.
 func (p *process) killExhausted(what resource) {
 	p.mu.Lock()
@@ -276,7 +277,7 @@ func (p *process) killExhausted(what resource) {
 	p.killLocked()
 }
 
-// exhaustedBy returns the exhausted resource for which the process was killed, or the zero resource.
+// exhaustedBy returns the resource that had run out when the Watch killed the process, or the zero resource.
 func (p *process) exhaustedBy() resource {
 	p.mu.Lock()
 	defer p.mu.Unlock()
