@@ -2,7 +2,7 @@
 
 // Package fault assigns each error to one of a few classes, which determine how callers react. Use [New] where the
 // meaning of an error is clear. Errors that wrap it with %w have the same class. Package rpcfault converts classes to
-// RPC codes. Only the health service does not use rpcfault, because it must answer NotFound for an unknown service.
+// RPC codes. The health service is an exception, because it must answer NotFound for an unknown service.
 package fault
 
 import (

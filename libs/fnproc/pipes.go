@@ -47,10 +47,10 @@ func (c *collector) maxSize() int64 {
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
 // readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut is
-// true, and otherwise returns an error and keeps the beginning. ReadAll also fails if the function tooMuch returns
-// true for the number of bytes read so far: a process without input has then written too much. After the pipe's read
-// deadline, readAll reads only the bytes that are already in the pipe. Thus earlier output is not lost, and a process
-// that continues to write cannot delay the end.
+// true, and otherwise returns an error and keeps the beginning. It also fails if the function tooMuch returns true for
+// the number of bytes read so far: a process without input has then written too much. After the pipe's read deadline,
+// readAll reads only the bytes that are already in the pipe. Thus earlier output is not lost, and a process that
+// continues to write cannot delay the end.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	source := io.Reader(c.pipe)
