@@ -27,15 +27,15 @@ const (
 	TimedOut       = functionrunnerv1.FunctionFailure_REASON_TIMED_OUT
 )
 
-// Maximum sizes of the log and the results in the gRPC status detail of a failure, in bytes. They are small,
-// because the detail is sent in a header.
+// Maximum sizes of the log and the results in the gRPC status detail of a failure, in bytes. They are small, because
+// the server sends the detail in a header.
 const (
 	maxDetailStderr  = 4 << 10
 	maxDetailResults = 8 << 10
 )
 
-// Failure is the error for a failed function. Its text is worded as in Porch, for users. Its gRPC status detail
-// contains the same information for programs.
+// Failure is the error for a failed function. Its text is for users and has the same words as in Porch. Its gRPC
+// status detail contains the same information for programs.
 type Failure struct {
 	// Image is the function's image as its caller wrote it.
 	Image    string
@@ -60,8 +60,8 @@ func (f *Failure) Error() string { return f.message }
 // start or stop the process. It may be nil.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Resolved returns err with the resolved name of the function's image in its gRPC status detail. The text of err
-// keeps the name that the caller wrote. An err without a [Failure] in its chain is returned unchanged.
+// Resolved adds the resolved name of the function's image to the gRPC status detail of err. The text of err keeps the
+// name that the caller wrote. Resolved returns err unchanged if its chain contains no [Failure].
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return &resolvedFailure{error: err, failure: f, image: image}
@@ -69,7 +69,8 @@ func Resolved(err error, image string) error {
 	return err
 }
 
-// resolvedFailure wraps an error whose chain contains failure. Its gRPC status detail names the resolved image.
+// resolvedFailure wraps an error whose chain contains failure. Its gRPC status detail contains the resolved name of
+// the image.
 type resolvedFailure struct {
 	error
 	failure *Failure
@@ -116,8 +117,8 @@ func (f *Failure) detailFor(image string) proto.Message {
 // validUTF8 replaces invalid UTF-8 in s, because protocol buffers reject it.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// fittingResults returns as many results as fit into a gRPC status detail. The function result returns the result
-// with a given index, which is less than n.
+// fittingResults returns as many results as fit into a gRPC status detail. The function result returns the result with
+// index i, for each i from 0 to n-1.
 func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
 	var out []*functionrunnerv1.Result
 	left := maxDetailResults
@@ -158,12 +159,11 @@ func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
 	return msg
 }
 
-// maxDetail is the maximum size of a gRPC status detail from another process, in bytes. Larger details are
-// shortened.
+// maxDetail is the maximum size of a gRPC status detail from another process, in bytes. We shorten larger details.
 const maxDetail = 16 << 10
 
-// Received returns the failure that another process sent as an error message and a gRPC status detail. A detail
-// that is too large is shortened. The failure's Results contain only messages and severities.
+// Received returns the failure that another process sent as an error message and a gRPC status detail. It shortens a
+// detail that is too large. The failure's Results contain only messages and severities.
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
 	detail = boundDetail(detail)
 	f := &Failure{
@@ -181,8 +181,8 @@ func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure
 	return f
 }
 
-// boundDetail returns the gRPC status detail if it fits into a header, and otherwise a shortened copy. The copy
-// lacks fields that this version does not know.
+// boundDetail returns the gRPC status detail if it fits into a header, and otherwise a shortened copy. The copy omits
+// fields that this version does not know.
 func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.FunctionFailure {
 	if proto.Size(detail) <= maxDetail {
 		return detail
@@ -200,5 +200,6 @@ func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.Fun
 	}
 }
 
-// maxSignalBytes limits the length of a signal's name from another process. No signal has a longer name.
+// maxSignalBytes limits the length of the signal's name in a failure from another process. No signal has a longer
+// name.
 const maxSignalBytes = 64

@@ -18,26 +18,26 @@ import (
 // Pod runs the single function of a pod, and limits the number of concurrent evaluations. A fixed limit is enough,
 // because callers lease the pod from the pod-manager, which limits the number of callers.
 //
-// A function first runs without access to writable directories such as /tmp (see [ServiceConfig.Shared]), because
-// concurrent evaluations must not see each other's files there. If it is denied access to a file, or exits with an
-// error but without a log, it runs again with access, which is safe because functions are pure. No other evaluation
-// runs meanwhile. Before and after, spare processes and processes left behind are killed, and the directories are
-// emptied. If that helps, all later evaluations run in this way.
+// A function first runs without access to shared writable directories such as /tmp (see [ServiceConfig.Shared]),
+// because concurrent evaluations must not see each other's files there. If the function is denied access to a file, or
+// fails without a log, the Pod runs it again with access. This is safe because functions are pure. During this second
+// run, no other evaluation runs. Before and after it, the Pod kills spare processes and processes left behind, and
+// empties the directories. If the second run helps, all later evaluations run in this way.
 type Pod struct {
 	*Service
 	slots *semaphore.Weighted
 	count int64 // number of slots
 	// alone is true if each evaluation must run alone, because the function needs the shared directories such as /tmp.
 	alone atomic.Bool
-	// dirty is true if processes or files of an evaluation that ran alone may be left. The next evaluation then runs
-	// alone too, and begins with their removal.
+	// dirty is true if processes or files of an evaluation that ran alone may be left. The next evaluation then also runs
+	// alone, and first removes them.
 	dirty atomic.Bool
-	// pointless is true if access to the shared directories has not helped a failed function. From then on, a function
-	// runs again with access only if its log names one of the directories.
+	// pointless is true if access to the shared directories did not help a failed function. From then on, the Pod runs a
+	// function again with access only if its log names one of the directories.
 	pointless atomic.Bool
 }
 
-// NewPod returns a pod, whose function may read all files except Hidden. Callers must leave Keep empty, and must call
+// NewPod returns a pod whose function may read all files except Hidden. Callers must leave Keep empty, and must call
 // either [Service.Maintain] or [Service.Close] to free the pod's resources.
 func NewPod(cfg ServiceConfig) (*Pod, error) {
 	slots := int64(cfg.Slots())
@@ -54,13 +54,12 @@ func NewPod(cfg ServiceConfig) (*Pod, error) {
 	return p, err
 }
 
-// maxImageBytes is the maximum length of an image's name in bytes, as in package imagename. The server in a
-// function pod does not parse the name, but writes it to error texts and headers.
+// maxImageBytes is the maximum length of an image's name in bytes, as in package imagename. The server in a function
+// pod does not parse the name, but copies it to error texts and headers.
 const maxImageBytes = 1 << 10
 
-// Evaluate runs the function as soon as the pod can run a further evaluation. If the function seems to need
-// writable directories such as /tmp, Evaluate runs it again with access to them. The result and the errors are
-// those of [Service.Run].
+// Evaluate runs the function as soon as the pod has a free slot. If the function seems to need shared directories such
+// as /tmp, Evaluate runs it again with access to them. It returns the same results and errors as [Service.Run].
 func (p *Pod) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if len(e.Image) > maxImageBytes {
 		return Result{}, fault.New(fault.Invalid,
@@ -75,18 +74,18 @@ func (p *Pod) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	}
 	second, againErr := p.runInSlot(ctx, e, true)
 	if !hasHelped(err, second, againErr) {
-		if againErr == nil || exited(againErr) { // a run that was killed or interrupted shows nothing
+		if againErr == nil || exited(againErr) { // a killed or interrupted run proves nothing
 			p.pointless.Store(true)
 		}
 		return first, err
 	}
 	p.alone.Store(true)
-	p.Changed() // evaluations that run alone have no spare processes
+	p.Changed() // removes spare processes, which evaluations that run alone cannot use
 	return second, againErr
 }
 
-// runInSlot waits for a free slot and runs a function. If alone is true, it waits until no other evaluation runs,
-// and gives the function access to shared directories such as /tmp.
+// runInSlot waits for a free slot and runs a function. If alone is true, it waits until no other evaluation runs, and
+// gives the function access to shared directories such as /tmp.
 func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, error) {
 	slots := int64(1)
 	if alone {
@@ -100,7 +99,7 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 		}
 		return Result{}, Interrupted(ContextErr(ctx), e.Image, time.Since(start), doing)
 	}
-	if !alone && (p.alone.Load() || p.dirty.Load()) { // since the evaluation began to wait
+	if !alone && (p.alone.Load() || p.dirty.Load()) { // changed during the wait for a slot
 		p.slots.Release(slots)
 		return p.runInSlot(ctx, e, true)
 	}
@@ -115,9 +114,9 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 	return p.Run(ctx, e)
 }
 
-// emptyShared empties the shared directories, after it has killed the processes that could still write to them, and
-// the spare processes, because their temporary directories are usually below /tmp. It returns false if processes of
-// earlier evaluations may still run, or if files are left. No evaluation may run meanwhile.
+// emptyShared empties the shared directories. It first kills spare processes, whose temporary directories are usually
+// below /tmp, and the processes that could still write to the directories. It returns false if processes of earlier
+// evaluations may still run, or if files are left. Callers must ensure that no evaluation runs.
 func (p *Pod) emptyShared() bool {
 	p.Forget(func(string) bool { return true })
 	none := p.reaper.KillOrphans()
@@ -131,8 +130,8 @@ func (p *Pod) mayHelp(result Result, err error) bool {
 		(!p.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
-// hasHelped reports whether a second run with access to the shared directories shows that the function needs them.
-// It either succeeds, or shows another reason for the failure of the first run, whose error was err.
+// hasHelped reports whether a second run with access to the shared directories shows that the function needs them. The
+// second run either succeeds, or fails for another reason than the first run, whose error was err.
 func hasHelped(err error, second Result, againErr error) bool {
 	if againErr == nil {
 		return err != nil || !wasDenied(second, nil)
@@ -146,15 +145,14 @@ var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 // wasDenied reports whether a function logged that it was denied access to a file.
 func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
-// isSilent reports whether a function exited with an error, but with neither a log nor results. Programs that use
-// kyaml's framework fail silently if they do not print its error, for example because they were denied access to a
-// file.
+// isSilent reports whether a function exited with an error but wrote neither a log nor results. Programs that use
+// kyaml's framework fail silently if they do not print its error, for example after they were denied access to a file.
 func isSilent(err error) bool {
 	failure, _ := errors.AsType[*Failure](err)
 	return exited(err) && strings.TrimSpace(failure.Stderr) == "" && len(failure.Results) == 0
 }
 
-// exited reports whether a function failed by itself. It was neither killed nor interrupted.
+// exited reports whether a function failed by itself, and was neither killed nor interrupted.
 func exited(err error) bool {
 	failure, ok := errors.AsType[*Failure](err)
 	return ok && failure.Reason == Exited

@@ -31,7 +31,7 @@ type ServiceConfig struct {
 	Settings
 	Confinement
 	// Shared contains directories, such as /tmp, that the function of a [Pod] may write to while no other evaluation
-	// runs. The pod empties them before and after such an evaluation.
+	// runs. The pod empties the directories before and after such an evaluation.
 	Shared []string
 	// Hidden contains the files and directories that functions must not read.
 	Hidden []string
@@ -45,12 +45,12 @@ type ServiceConfig struct {
 	AnyOutput bool
 	// Env is the environment of all functions.
 	Env []string
-	// Keep returns the number of processes to start in advance for a function, whose name is
-	// [fnproc.Command.Function]. If Keep is nil, the number is Prefork. PreforkTotal is the maximum number of such
-	// processes of all functions together.
+	// Keep returns the number of processes to start in advance for the function with a given name (see
+	// [fnproc.Command.Function]). If Keep is nil, the number is Prefork. PreforkTotal is the maximum number of such
+	// processes for all functions together.
 	Keep         func(function string) int
 	PreforkTotal int
-	// Wording returns the error text of a failure. If FlattenLog is true, the lines of each log are joined into a
+	// Wording returns the error text of a failure. If FlattenLog is true, the service joins the lines of each log into a
 	// single line, in results and in failures.
 	Wording    Wording
 	FlattenLog bool
@@ -69,7 +69,7 @@ type Service struct {
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
 	env      []string
-	// kills detects that a killed function had run out of memory.
+	// kills detects whether a function was killed because memory ran out.
 	kills    *cgroup.Kills
 	tracer   trace.Tracer
 	preforks metric.Int64Counter
@@ -113,8 +113,8 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the number of bytes that functions may use, from which Go's memory limit is set. It returns zero
-// if a sandbox launcher sets the limit or the memory is unknown.
+// goMemory returns the number of bytes that functions may use. Go's memory limit is computed from this number. It is
+// zero if a sandbox launcher sets the limit or the memory is unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // the launcher sets the limit
@@ -123,8 +123,8 @@ func (c ServiceConfig) goMemory() int64 {
 	return limit
 }
 
-// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A
-// sixteenth of the limit does not count as free, because the server and functions that are being killed need it.
+// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. It does not
+// count a sixteenth of the limit as free, because the server and functions that are being killed need this memory.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -134,8 +134,8 @@ func memoryUsage() (usage fnproc.Usage, ok bool) {
 	return fnproc.Usage{Limit: total, Free: available - total/16}, known
 }
 
-// processUsage returns the number of processes and threads in the container. A quarter of the limit does not count
-// as free. It is for the server, and for processes that functions start until they are killed.
+// processUsage returns the number of processes and threads in the container. It does not count a quarter of the limit
+// as free. This quarter is for the server, and for processes that functions start before they are killed.
 func processUsage() (usage fnproc.Usage, ok bool) {
 	limit, used, ok := cgroup.Processes(cgroup.Container)
 	return fnproc.Usage{Limit: limit, Free: limit - limit/4 - used}, ok
@@ -145,16 +145,16 @@ func processUsage() (usage fnproc.Usage, ok bool) {
 type Evaluation struct {
 	// Image is the function's image as its caller wrote it. It appears in errors.
 	Image string
-	// Command is the program of the function. The service adds the environment and the limits.
+	// Command is the program of the function. The service adds the environment and the output limits.
 	Command      fnproc.Command
 	ResourceList []byte
 	// Limit limits the duration of the run.
 	Limit TimeLimit
 }
 
-// Run runs a function immediately. Callers must validate the input by [CheckInput] and limit the number of
-// concurrent runs. If the function fails, the error's chain contains a [*Failure]. If ctx was canceled, the error
-// has the class of ctx's error.
+// Run runs a function immediately. Callers must validate the input with [CheckInput] and limit the number of
+// concurrent runs. If the function fails, the error's chain contains a [*Failure]. If ctx was canceled, the error has
+// the class of ctx's error.
 func (s *Service) Run(ctx context.Context, e Evaluation) (Result, error) {
 	ctx, cancel := e.Limit.Context(ctx)
 	defer cancel()
@@ -176,7 +176,7 @@ func (s *Service) Run(ctx context.Context, e Evaluation) (Result, error) {
 // framing is the maximum number of bytes of a response message in addition to the function's output and log.
 const framing = 64
 
-// command returns cmd with the output limits of the service. If cmd has no environment, it gets the service's
+// command returns cmd with the output limits of the service. If cmd has no environment, command adds the service's
 // environment.
 func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	if cmd.Env == nil {
@@ -186,8 +186,8 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	return cmd
 }
 
-// countPrefork counts evaluations in a metric, separately with and without a process that was started in advance.
-// It leaves out functions without such processes.
+// countPrefork counts evaluations in a metric, separately with and without a process that was started in advance. It
+// ignores functions for which no processes are started in advance.
 func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork fnproc.Prefork) {
 	if prefork == fnproc.PreforkOff {
 		return
@@ -200,12 +200,12 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts processes of cmd in advance, before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the processes that were started in advance for certain functions. To select them, it calls which
-// with each function's name (see [fnproc.Command.Function]). Forget returns after the processes have exited.
+// Forget kills the processes that were started in advance for certain functions. To select the functions, it calls
+// which with each function's name (see [fnproc.Command.Function]). Forget returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
-// NotStarted returns the error of [Service.Run] for a function that cannot be started because of err. It is for
-// callers that detect this before they call Run.
+// NotStarted returns the error that [Service.Run] would return for a function that cannot be started because of err.
+// It is for callers that detect this before they call Run.
 func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)
 }
@@ -214,7 +214,8 @@ func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 // number for a function.
 func (s *Service) Changed() { s.runner.Changed() }
 
-// Maintain starts processes in advance, kills orphans of functions, and closes the service when ctx is canceled.
+// Maintain starts processes in advance and kills processes that functions left behind, until ctx is canceled. It then
+// closes the service.
 func (s *Service) Maintain(ctx context.Context) error {
 	s.runner.Maintain(ctx)
 	return nil
@@ -223,17 +224,17 @@ func (s *Service) Maintain(ctx context.Context) error {
 // Close frees the resources of a service for which Maintain was not called.
 func (s *Service) Close() { s.confiner.Close() }
 
-// WithGo returns env, a function's environment, with settings of Go's runtime that env does not contain yet.
-// Functions in other languages ignore them. Memory is the number of bytes that the function may use, or zero if
-// unknown.
+// WithGo returns a function's environment env with additional settings of Go's runtime. It keeps settings that env
+// already contains. Functions in other languages ignore the settings. Memory is the number of bytes that the function
+// may use, or zero if unknown.
 //
 // Most functions are sequential Go programs that run for milliseconds, and use further processors only for garbage
 // collection, at a higher cost. With GOMAXPROCS=1, set-namespace needs a fifteenth less processor time for a single
 // resource, and two fifths less for thousands of resources.
 //
 // GOGC=200 causes fewer collections, which saves a seventh of the remaining processor time but needs more memory.
-// Therefore GOMEMLIMIT makes Go collect as often as necessary once a function uses half of the memory. A function
-// whose live data need more than half would run out of memory with Go's defaults too.
+// Therefore GOMEMLIMIT makes Go collect as often as necessary once a function uses half of the memory. A function with
+// more live data than that would run out of memory with Go's defaults too.
 func WithGo(env []string, memory int64) []string {
 	env = withVariable(env, "GOMAXPROCS", "1")
 	env = withVariable(env, "GOGC", "200")

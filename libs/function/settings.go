@@ -13,7 +13,7 @@ import (
 // MaxPrefork is the maximum number of processes that are started in advance for a function.
 const MaxPrefork = 64
 
-// MaxLogBytes is the maximum size of a function's log. The middle of a longer log is left out.
+// MaxLogBytes is the maximum size of a function's log. The middle of a longer log is removed.
 const MaxLogBytes = 1 << 20
 
 // Settings configures the execution of functions, in all programs that run functions.
@@ -25,7 +25,7 @@ type Settings struct {
 	Prefork int `default:"2"`
 }
 
-// CheckSettings records the problems of s in checks. Prefix is the beginning of the settings' names. It is a
+// CheckSettings records the problems of s in checks. Prefix begins the names of the settings. CheckSettings is a
 // function instead of a method, because Config types embed Settings and define their own checks.
 func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 	checks.That(s.Concurrency >= 0, prefix+"Concurrency", s.Concurrency, "0 or more")
@@ -43,11 +43,11 @@ func (s Settings) Slots() int {
 
 // Confinement configures the confinement of functions, in all programs that run functions.
 type Confinement struct {
-	// Confine is what to do if the kernel cannot [confine functions](security.md#function-processes): `require` (do not
-	// start), `best-effort`, or `off` (confine nothing).
+	// Confine selects the reaction to a kernel that cannot [confine functions](security.md#function-processes): `require`
+	// (do not start), `best-effort`, or `off` (confine nothing).
 	Confine confine.Level `default:"best-effort"`
-	// MaxTempBytes limits a function's temporary directory, and [`/tmp`](write-a-function.md#files-and-devices) where
-	// it is writable. They may have 10,000 files, in sandboxes 100,000.
+	// MaxTempBytes limits a function's temporary directory, and [`/tmp`](write-a-function.md#files-and-devices) if it is
+	// writable. Each directory may contain 10,000 files, or 100,000 in sandboxes.
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
 }
 

@@ -13,7 +13,7 @@ import (
 type TimeLimit struct {
 	// For is the maximum duration. Zero or less means no limit.
 	For time.Duration
-	// Until is the time when the limit is exceeded.
+	// Until is the time when an evaluation exceeds the limit.
 	Until time.Time
 	// Setting is the name of the setting with the limit. Errors mention it, so that users can raise the limit.
 	Setting string
@@ -44,8 +44,8 @@ func (e *TimeLimitError) Error() string {
 // Unwrap returns context.DeadlineExceeded, so that callers recognize an exceeded deadline.
 func (e *TimeLimitError) Unwrap() error { return context.DeadlineExceeded }
 
-// ContextErr returns the reason for which ctx is done. It is a *TimeLimitError if a time limit was exceeded, and
-// otherwise ctx.Err.
+// ContextErr returns the reason why ctx is done. It is a *TimeLimitError if a time limit was exceeded, and otherwise
+// ctx.Err.
 func ContextErr(ctx context.Context) error {
 	if passed, ok := errors.AsType[*TimeLimitError](context.Cause(ctx)); ok {
 		return passed
@@ -53,8 +53,8 @@ func ContextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Explain adds a TimeLimitError to err if the deadline of ctx is this time limit, and not an earlier deadline of
-// the caller. It is for errors of services that give up shortly before the deadline.
+// Explain adds a TimeLimitError to err if the deadline of ctx is this time limit. It returns err unchanged if ctx has
+// an earlier deadline of the caller. Use it for errors of services that give up shortly before the deadline.
 func (l TimeLimit) Explain(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {
 		return fmt.Errorf("%w: %w", &TimeLimitError{l}, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Result is the output of a function that exited with code 0. Its Results may still have the severity error.
+// Result is the output of a function that exited with code 0. Its Results may still have the severity "error".
 type Result struct {
 	// ResourceList contains the bytes that the function wrote to stdout.
 	ResourceList []byte
@@ -46,8 +46,8 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	}
 }
 
-// conclude returns the result or the error of an evaluation, from the outcome of the function's process. Took is
-// the duration of the run.
+// conclude turns the outcome of the function's process into the result or the error of an evaluation. Took is the
+// duration of the run.
 func (s *Service) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
 ) (Result, error) {
@@ -103,12 +103,12 @@ func (s *Service) explainKill(out fnproc.Outcome) string {
 	return " (" + why + ")"
 }
 
-// platformFailure returns the error for a function that could not be run, or that was killed for exceeding a limit.
+// platformFailure returns the error for a function that could not run, or that was killed because it exceeded a limit.
 func (s *Service) platformFailure(failure Failure, err error) error {
 	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
 		return s.fail(failure, OutputTooLarge, err)
 	}
-	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // the function was not started, so it did not fail
+	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // the function was never started
 		return fmt.Errorf("unable to start the sandbox for %s: %w", failure.Image, err)
 	}
 	return s.fail(failure, NotStarted, err)
@@ -122,7 +122,7 @@ func (s *Service) flattenLog(log []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }
 
-// fitLog returns a function's log. It leaves out the middle if the response would otherwise be too large.
+// fitLog returns a function's log. It removes the middle of the log if the response would otherwise be too large.
 func (s *Service) fitLog(output, log []byte) []byte {
 	const note = 64
 	left := s.cfg.MaxMessageBytes - framing - len(output)
@@ -136,9 +136,9 @@ func (s *Service) fitLog(output, log []byte) []byte {
 }
 
 // Interrupted returns the error for an evaluation whose context was canceled because of cause. Doing describes the
-// evaluation's state at that moment, after the duration took. For a deadline, the text is worded as in Porch, which
-// users know. If our own time limit was exceeded, the error is a [*Failure], so that other services see that the
-// deadline was not theirs.
+// evaluation's state at that moment, and took is the time until then. After a deadline, the error has the same text as
+// in Porch, which users recognize. If our own time limit was exceeded, the error is a [*Failure], so that other
+// services see that the deadline was not theirs.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

@@ -11,9 +11,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Limits of a failure's text, in bytes. Package rpcfault leaves out the middle of texts longer than maxText,
-// because texts are sent in a header. The log may use maxStderr bytes. The results may use the rest, minus prefix
-// bytes and the image's name, which callers prepend.
+// Limits of a failure's text, in bytes. The text is sent in a header, so package rpcfault removes the middle of texts
+// longer than maxText. The log may use maxStderr bytes. The results may use the rest, except for the image's name and
+// prefix bytes, which callers prepend.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
@@ -66,8 +66,8 @@ func notParsed(f *Failure, why string) string {
 	return fmt.Sprintf("failed to parse the output of function %q with stderr '%s': %s", f.Image, stderr(f), why)
 }
 
-// notExecuted returns the error text "Failed to execute function", with the function's log, or with its results if
-// the log is empty.
+// notExecuted returns the error text "Failed to execute function", followed by the function's log, or by its results
+// if the log is empty.
 func notExecuted(f *Failure, why string) string {
 	text := func(output string) string {
 		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, output)
@@ -78,7 +78,7 @@ func notExecuted(f *Failure, why string) string {
 	return withResults(f, text)
 }
 
-// withUnloggedResults appends to text the results whose messages are missing in the log. Functions that use kpt's
+// withUnloggedResults appends to text the results whose messages do not appear in the log. Functions that use kpt's
 // SDK log only that they failed, and report the reason in their results.
 func withUnloggedResults(f *Failure, text string) string {
 	logged := stderr(f)
@@ -99,7 +99,8 @@ func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults returns the text of a failure with as many results as fit. The function text inserts the results.
+// withResults returns the text of a failure with as many results as fit. It calls the function text to insert the
+// results into the text.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
