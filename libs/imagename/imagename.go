@@ -2,12 +2,13 @@
 
 // Package imagename converts the name of a container image to its canonical name.
 //
-// The exec evaluator's configuration, pools of pods and policies compare images by their canonical names. Different
-// spellings of an image therefore have the same canonical name, and images of different registries never do.
+// The exec evaluator's configuration, pools of pods and policies compare images by their canonical names. All
+// spellings of an image have the same canonical name. Images of different registries never have the same canonical
+// name.
 package imagename
 
 import (
-	// We link these hashes in, because package reference checks a digest's length only if its algorithm is linked in.
+	// We link these hashes, because package reference checks the length of a digest only if its algorithm is linked.
 	_ "crypto/sha256"
 	_ "crypto/sha512"
 	"fmt"
@@ -22,11 +23,11 @@ import (
 // DefaultPrefix is the default prefix for image names without a slash, such as "set-namespace:v0.4".
 const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
 
-// MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names, and longer texts must
-// not reach labels, logs and headers.
+// MaxBytes is the maximum length of an image's name, in bytes. Registries do not use longer names, and longer texts
+// must not get into labels, logs and headers.
 const MaxBytes = 1 << 10
 
-// Name is the canonical name of a container image. The zero Name stands for no image.
+// Name is the canonical name of a container image. The zero Name means no image.
 type Name struct {
 	// Repository is the registry and the path, such as "docker.io/library/busybox".
 	Repository string
@@ -75,8 +76,8 @@ func checkLength(image string) error {
 	return nil
 }
 
-// checkName returns n, or an error if n is longer than MaxBytes. The canonical name may be too long although the
-// user's name was short enough, because Parse adds a registry and a tag.
+// checkName returns n, or an error if n is longer than MaxBytes. The canonical name may be too long even if the user's
+// name was short enough, because Parse adds a registry and a tag.
 func (n Name) checkName() (Name, error) {
 	if err := checkLength(n.String()); err != nil {
 		return Name{}, err
@@ -84,14 +85,14 @@ func (n Name) checkName() (Name, error) {
 	return n, nil
 }
 
-// IsPrefix reports whether a setting may use prefix as the defaultPrefix of [Parse]. An empty prefix is valid,
-// because names without a slash then belong to docker.io.
+// IsPrefix reports whether a setting may use prefix as the defaultPrefix of [Parse]. An empty prefix is valid: it
+// means that names without a slash belong to docker.io.
 func IsPrefix(prefix string) bool {
 	_, err := Parse("name", prefix)
 	return err == nil
 }
 
-// PrefixWanted describes the prefixes that IsPrefix accepts, in the error message about an invalid setting.
+// PrefixWanted describes the prefixes that IsPrefix accepts, for error messages about invalid settings.
 const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
 
 // parseName parses the name of an image and converts its registry to lower case.
@@ -114,7 +115,7 @@ func parseName(image string) (reference.Named, error) {
 	return reference.ParseNormalizedNamed(lower + strings.TrimPrefix(image, registry))
 }
 
-// WithTag returns n with another tag and without a digest. If tag is not valid, the error has the class
+// WithTag returns n with the given tag and without a digest. If tag is not valid, the error has the class
 // fault.Invalid.
 func (n Name) WithTag(tag string) (Name, error) {
 	named, err := reference.WithName(n.Repository)
@@ -128,9 +129,9 @@ func (n Name) WithTag(tag string) (Name, error) {
 	return Name{Repository: n.Repository, Tag: tag}.checkName()
 }
 
-// Key returns a key for maps, which is the same for all spellings of an image. It is "repository@digest" if the
-// name contains a digest, and otherwise "repository:tag". It omits the tag of a name with a digest, because
-// registries ignore this tag.
+// Key returns a map key that is the same for all spellings of an image. It is "repository@digest" if the name contains
+// a digest, and otherwise "repository:tag". It omits the tag of a name with a digest, because registries ignore this
+// tag.
 func (n Name) Key() string {
 	if n.Digest != "" {
 		return n.Repository + "@" + n.Digest

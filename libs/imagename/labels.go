@@ -4,23 +4,24 @@ package imagename
 
 import "sync"
 
-// MaxLabels is the maximum number of images with a metric label of their own, because each label adds time series.
+// MaxLabels is the maximum number of images that get their own metric label. It is limited because each label adds
+// time series.
 const MaxLabels = 200
 
-// OtherImages is the shared metric label of all images without a label of their own.
+// OtherImages is the metric label that all images without their own label share.
 const OtherImages = "other"
 
 // Labels assigns metric labels to images. A label is the image's short name, or the whole name if another image
-// already has the short name as its label. Only images that exist get a label, and only the first MaxLabels. Each
-// label adds time series, and callers could send any number of invented names. The zero value is ready to use, and
-// safe for concurrent use.
+// already uses the short name as its label. Only the first MaxLabels images get a label, because each label adds time
+// series. Only images that exist get a label, because callers could invent any number of names. The zero value is
+// ready to use, and safe for concurrent use.
 type Labels struct {
 	mu     sync.Mutex
-	owners map[string]string // label to the image's name without digest
+	owners map[string]string // maps a label to the image's name without digest
 }
 
-// Earn returns the label of an image, and assigns a label first if the image has none. The image must exist,
-// because its function has run or because it has a pod. If MaxLabels are already assigned, Earn returns
+// Earn returns the label of an image, and assigns a label if the image has none. Callers must know that the image
+// exists, because its function has run or because it has a pod. If MaxLabels labels are already assigned, Earn returns
 // OtherImages.
 func (l *Labels) Earn(image Name) string {
 	l.mu.Lock()
@@ -36,7 +37,8 @@ func (l *Labels) Earn(image Name) string {
 	return label
 }
 
-// Label returns an image's label, or OtherImages if Earn assigned none. Use it for images that may not exist.
+// Label returns an image's label, or OtherImages if Earn has not assigned a label. Use it for images that may not
+// exist.
 func (l *Labels) Label(image Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

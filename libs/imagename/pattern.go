@@ -13,9 +13,8 @@ import (
 // Pattern is a pattern of image repositories, for settings such as allow lists. "*" matches any text without a
 // slash, and "**" matches any text. For example, ghcr.io/example/** matches all repositories below ghcr.io/example.
 type Pattern struct {
-	// prefix and suffix are the texts before the first and after the last "*". If exact is true, the pattern contains
-	// no "*", and prefix is the whole pattern. If open is true, the pattern contains a "**" at its end and no other
-	// "*".
+	// prefix and suffix are the texts before the first "*" and after the last "*". If exact is true, the pattern contains
+	// no "*", and prefix is the whole pattern. If open is true, the pattern consists of prefix and a final "**".
 	prefix, suffix string
 	exact, open    bool
 	expr           *regexp.Regexp // nil if exact or open is true
@@ -48,7 +47,8 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{prefix: prefix, suffix: text[strings.LastIndexByte(text, '*')+1:], expr: compiled}, nil
 }
 
-// checkRepository rejects a pattern that cannot match any repository, because a rule with it would have no effect.
+// checkRepository returns an error for a pattern that cannot match any repository, because a rule with this pattern
+// would have no effect.
 func checkRepository(pattern string) error {
 	host, path, ok := strings.Cut(strings.ToLower(pattern), "/")
 	isHost := ok && (host == "localhost" || strings.ContainsAny(host, "*.:"))
@@ -103,15 +103,15 @@ func ParsePatterns(list []string) (Patterns, error) {
 	return patterns, nil
 }
 
-// Match reports whether a pattern of the list matches an image's repository. It makes the registry canonical first,
-// so that all names of a registry, such as index.docker.io, are treated alike.
+// Match reports whether a pattern of the list matches an image's repository. It first makes the registry canonical, so
+// that it treats all names of a registry, such as index.docker.io, alike.
 func (ps Patterns) Match(name Name) bool {
 	repository := CanonicalRepository(name.Repository)
 	return slices.ContainsFunc(ps, func(p Pattern) bool { return p.Match(repository) })
 }
 
-// CanonicalRepository returns the canonical spelling of a repository or of a pattern. Without it, a user could
-// evade a rule for docker.io by another name of this registry, such as index.docker.io.
+// CanonicalRepository returns the canonical spelling of a repository or of a pattern. Without it, users could evade a
+// rule for docker.io with another name of this registry, such as index.docker.io.
 func CanonicalRepository(repository string) string {
 	host, path, ok := strings.Cut(strings.ToLower(repository), "/")
 	if !ok {
@@ -120,13 +120,13 @@ func CanonicalRepository(repository string) string {
 	return CanonicalRegistry(host) + "/" + path
 }
 
-// Hub is the canonical name of Docker Hub, a registry with several host names.
+// Hub is the canonical name of Docker Hub, a registry that has several host names.
 const Hub = "docker.io"
 
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
-// CanonicalRegistry returns the canonical name of a registry, given as host or host:port. Settings, rules,
-// credentials and requests may spell a registry differently, and are compared by this name. The name is in lower
+// CanonicalRegistry returns the canonical name of a registry, given as host or host:port. We compare registries by
+// this name, because settings, rules, credentials and requests may spell a registry differently. The name is in lower
 // case and without the default port 443. All hosts of Docker Hub become docker.io. An IP address gets its shortest
 // form. The port loses leading zeros, because connections ignore them.
 func CanonicalRegistry(hostport string) string {
@@ -141,8 +141,8 @@ func CanonicalRegistry(hostport string) string {
 	return host + ":" + port
 }
 
-// splitPort splits host:port. If the host would contain a colon, splitPort returns the whole text as the host. The
-// text is then an IPv6 address without a port, or invalid.
+// splitPort splits host:port. If the host part would contain a colon, splitPort returns the whole text as the host,
+// because the text is an IPv6 address without a port, or invalid.
 func splitPort(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {
@@ -154,7 +154,7 @@ func splitPort(hostport string) (host, port string) {
 	return host, hostport[i+1:]
 }
 
-// canonicalAddress returns the shortest form of an IP address, and all other hosts unchanged.
+// canonicalAddress returns the shortest form of an IP address. It returns all other hosts unchanged.
 func canonicalAddress(host string) string {
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {

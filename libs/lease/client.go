@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// finishTimeout limits the wait for the pod-manager to close the stream of a finished lease.
+// finishTimeout is the maximum wait for the pod-manager to close the stream of a finished lease.
 const finishTimeout = 10 * time.Second
 
 // Client requests leases on pods from a pod-manager in another process. It implements [Manager].
@@ -27,7 +27,7 @@ type Client struct {
 }
 
 // NewClient returns a client for the pod-manager at url, such as https://host:port. The HTTP client must support
-// HTTP/2, and must not have a timeout, because a lease lasts as long as its request.
+// HTTP/2. It must not have a timeout, because the request for a lease stays open as long as the lease.
 func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
 	options = append([]connect.ClientOption{connect.WithGRPC()}, options...)
 	return &Client{url: url, rpc: podmanagerv1connect.NewPodManagerServiceClient(httpClient, url, options...)}
@@ -36,9 +36,9 @@ func NewClient(httpClient connect.HTTPClient, url string, options ...connect.Cli
 // stream is the client's side of the RPC stream of a lease. When the stream ends, the lease ends too.
 type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]
 
-// Lease implements [Manager]. It returns an error of the class fault.Unavailable if it cannot reach the
-// pod-manager, or if the connection breaks before the lease is granted. A later break causes no error, because the
-// caller can still use the pod.
+// Lease implements [Manager]. It returns an error of the class fault.Unavailable if it cannot reach the pod-manager,
+// or if the connection breaks before the lease is granted. If the connection breaks later, no error occurs, because
+// the caller can still use the pod.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
 	// ctx limits only the wait. A granted lease needs its stream even after ctx is done.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -49,12 +49,12 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
-		// Closing the request body ends the HTTP/2 client's current read of the body. The client notices the cancellation
+		// CloseRequest interrupts the HTTP/2 client's current read of the request body. The client notices the cancellation
 		// only after this read.
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// The lease was granted, but ctx is done and the stream is canceled. The lease is therefore lost.
+	// If the lease was granted but ctx is done, the stream is canceled and the lease is lost.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -68,7 +68,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 
 // awaitGrant sends the request for a lease and waits until the pod-manager grants it.
 func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
-	// We ignore the error of Send, because Receive returns the actual error.
+	// We ignore the error of Send, because Receive returns the cause.
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	for {
 		resp, err := s.Receive()
@@ -84,7 +84,7 @@ func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error)
 	}
 }
 
-// callError converts an error of an RPC to the pod-manager to an error of package fault. It marks the error by
+// callError converts an error of an RPC to the pod-manager to an error of package fault. It marks the error with
 // [Elsewhere] if another replica may grant the lease.
 func (c *Client) callError(ctx context.Context, err error) error {
 	switch {
@@ -114,13 +114,13 @@ type clientLease struct {
 // Granted implements Lease.
 func (l *clientLease) Granted() *Granted { return l.granted }
 
-// Finish implements Lease. It sends the outcome in the background, because callers must not wait for the network.
+// Finish implements Lease. It sends the outcome in the background, so that callers need not wait for the network.
 func (l *clientLease) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// closeStream sends the outcome of the lease and waits until the server closes the stream, for up to finishTimeout.
-// It ignores errors, because a broken stream ends the lease too.
+// closeStream sends the outcome of the lease and waits until the server closes the stream, for up to finishTimeout. It
+// ignores errors, because a broken stream ends the lease too.
 func (l *clientLease) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)

@@ -10,17 +10,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Reason, domain and metadata key of the ErrorInfo detail that makes clients call another replica.
+// Reason, domain and metadata key of the ErrorInfo detail. The detail makes clients call another replica.
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"
 	elsewhereOwner  = "owner"
 )
 
-// elsewhere wraps the error of a pod-manager's replica if another replica may grant the lease.
+// elsewhere wraps an error of a pod-manager's replica to tell clients that another replica may grant the lease.
 type elsewhere struct {
 	error
-	owner string // the replica to use, as host:port; empty means any other replica
+	owner string // replica to use, as host:port; empty means any other replica
 }
 
 func (e elsewhere) Unwrap() error { return e.error }
@@ -34,8 +34,8 @@ func (e elsewhere) Detail() proto.Message {
 	return info
 }
 
-// Elsewhere marks an error so that clients retry the call at another replica. Use it if the replica is shutting
-// down or not yet synchronized with the cluster, but not for problems of the image.
+// Elsewhere marks an error so that clients retry the call at another replica. Use it if this replica is shutting down
+// or not yet synchronized with the cluster, but not for problems of the image.
 func Elsewhere(err error) error { return elsewhere{error: err} }
 
 // OwnedBy marks an error so that clients retry the call at owner, the host:port of the replica that manages the
@@ -50,14 +50,14 @@ func OwnerOf(err error) string {
 	return ""
 }
 
-// IsElsewhere reports whether callers should retry the call at another replica. It recognizes errors that this
-// process or the server marked by [Elsewhere] or [OwnedBy].
+// IsElsewhere reports whether callers should retry the call at another replica. It recognizes errors that this process
+// or the server marked with [Elsewhere] or [OwnedBy].
 func IsElsewhere(err error) bool {
 	_, ok := errors.AsType[elsewhere](err)
 	return ok
 }
 
-// elsewhereInWire reports whether the server marked an RPC error by [Elsewhere] or [OwnedBy]. It also returns the
+// elsewhereInWire reports whether the server marked an RPC error with [Elsewhere] or [OwnedBy]. It also returns the
 // address that OwnedBy added.
 func elsewhereInWire(err error) (owner string, marked bool) {
 	cerr, ok := errors.AsType[*connect.Error](err)
@@ -74,13 +74,13 @@ func elsewhereInWire(err error) (owner string, marked bool) {
 	return "", false
 }
 
-// unansweredError is the error of a call that the replica did not answer, not even with an error.
+// unansweredError is the error of a call that the replica did not answer at all, not even with an error.
 type unansweredError struct{ error }
 
 func (u unansweredError) Unwrap() error { return u.error }
 
-// IsUnanswered reports whether a [Client] could not reach its replica or lost the connection. Other errors marked
-// by [Elsewhere] were sent by the replica, which is therefore alive.
+// IsUnanswered reports whether a [Client] could not reach its replica or lost the connection. Other errors marked with
+// [Elsewhere] come from the replica, which is therefore alive.
 func IsUnanswered(err error) bool {
 	_, ok := errors.AsType[unansweredError](err)
 	return ok

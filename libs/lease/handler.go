@@ -18,13 +18,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// MaxRequestBytes is the maximum size of a client's message to a pod-manager. Messages contain little more than the
+// MaxRequestBytes is the maximum size of a client's message to a pod-manager. A message contains little more than the
 // name of an image or the description of a pod's problem.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the RPC service of a pod-manager, which passes calls to m. When the context that stopping returns
-// is done, clients that wait for a lease or watch pools get an error, so that they call another replica. Granted
-// leases stay valid until clients finish them.
+// Handler returns the RPC service of a pod-manager, which passes calls to m. When the server shuts down, which the
+// context returned by stopping signals, clients that wait for a lease or watch pools get an error, so that they call
+// another replica. Granted leases stay valid until clients finish them.
 func Handler(stopping func() context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping()}
 }
@@ -79,9 +79,10 @@ func (h *handler) awaitLease(ctx context.Context,
 	release := func() bool { return true }
 	defer func() { release() }()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		// A shutdown may cancel the request from now on, because it must wait. Requests without a wait are still granted.
+		// From now on, a shutdown may cancel this request, because the request must wait. A shutdown does not cancel
+		// requests that are granted without a wait.
 		waited.Do(func() { release = h.cancelAtStop(cancel) })
-		// We ignore the error, because ctx is canceled too if the client is gone.
+		// We ignore the error, because ctx is also canceled when the client disconnects.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
 	return lease, waitError(ctx, err)
@@ -127,12 +128,12 @@ func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	return waitError(ctx, watchPools(ctx, list, stream.Send))
 }
 
-// cancelAtStop cancels an RPC when the process shuts down, unless release was called before.
+// cancelAtStop cancels an RPC when the process shuts down. The returned function release prevents this.
 func (h *handler) cancelAtStop(cancel context.CancelCauseFunc) (release func() bool) {
 	return context.AfterFunc(h.stopping, func() { cancel(errStopping) })
 }
 
-// waitError returns errStopping if the shutdown of the process interrupted the wait of an RPC, and otherwise err.
+// waitError returns errStopping if the shutdown of the process interrupted an RPC while it waited, and otherwise err.
 func waitError(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping
@@ -140,15 +141,16 @@ func waitError(ctx context.Context, err error) error {
 	return err
 }
 
-// watchInterval is the interval at which a watch checks the pools of pods for changes. It does not report a change
-// that is undone within the interval.
+// watchInterval is the interval at which a watch checks the pools of pods for changes. The watch misses a change that
+// is reverted within the interval.
 const watchInterval = 500 * time.Millisecond
 
 type poolKey struct{ reference, digest string }
 
 // watchPools lists the pools of pods every watchInterval, and sends each change since the last list. It sends the
-// message Synced after the first list. Errors of the class fault.Unavailable do not end the watch, so that it
-// survives short outages. The listed pools must not be changed, because they are compared with the next list.
+// message Synced after the first list. It ignores errors of the class fault.Unavailable, so that the watch survives
+// short outages. The function list must not modify pools that it returned, because watchPools compares them with the
+// next list.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -180,7 +182,8 @@ func watchPools(
 	}
 }
 
-// comparePools returns a message for each pool that was added, changed or removed, and updates sent accordingly.
+// comparePools returns a message for each pool that was added, changed or removed, and updates the map sent
+// accordingly.
 func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease is the Go API of the pod-manager. A lease permits a caller to run an evaluation in a function's
-// pod. The caller sends its input directly to the pod, so that large inputs do not pass through the pod-manager. A
-// [Manager] is the pod-manager in the same process, or a [Client] of a pod-manager in another process, where
-// [Handler] serves the calls.
+// Package lease is the Go API of the pod-manager. A lease permits a caller to run an evaluation in a function's pod.
+// The caller sends its input directly to the pod, so that large inputs do not pass through the pod-manager. A
+// [Manager] is either the pod-manager in the same process, or a [Client] of a pod-manager in another process, which
+// serves the calls with [Handler].
 package lease
 
 import (
@@ -15,7 +15,7 @@ import (
 type (
 	// Open requests a lease.
 	Open = podmanagerv1.LeaseRequest_Open
-	// Waiting reports why a lease was not granted yet, for example that the pod is being created.
+	// Waiting reports why a lease has not been granted yet, for example because the pod is being created.
 	Waiting = podmanagerv1.LeaseResponse_Waiting
 	// Granted reports the pod of a lease.
 	Granted = podmanagerv1.LeaseResponse_Granted
@@ -23,20 +23,20 @@ type (
 	Outcome = podmanagerv1.LeaseRequest_Outcome
 )
 
-// A lease ends because the pod answered, because the pod is broken, or because the caller left before an answer.
+// Values of Outcome: the pod answered, the pod is broken, or the caller left before it got an answer.
 const (
 	Done      = podmanagerv1.LeaseRequest_OUTCOME_DONE
 	PodBroken = podmanagerv1.LeaseRequest_OUTCOME_POD_BROKEN
 	Abandoned = podmanagerv1.LeaseRequest_OUTCOME_ABANDONED
 )
 
-// Manager grants callers the use of function pods, and lists the pods. Its errors have a class of package fault,
-// but never the class fault.NotFound. Neither callers nor the Manager may change a message after passing it on,
+// Manager grants leases on function pods to callers, and lists the pods. Its errors have a class of package fault, but
+// never the class fault.NotFound. Neither callers nor the Manager may change a message that they have passed on,
 // because other goroutines may still read it.
 type Manager interface {
-	// Lease waits until a pod can run another evaluation. Callers must call Finish on the returned lease. Canceling
-	// ctx ends the wait, but not a granted lease. When the wait begins, and when its reason changes, Lease calls
-	// waiting in the caller's goroutine. While waiting blocks, Lease may skip all reasons but the latest.
+	// Lease waits until a pod can run another evaluation. Callers must call Finish on the returned lease. Canceling ctx
+	// ends the wait, but not a granted lease. When the wait begins, and when its reason changes, Lease calls waiting in
+	// the caller's goroutine. If waiting blocks, Lease may skip all reasons except the latest.
 	Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error)
 
 	// ListPools returns the current pools.
@@ -45,7 +45,7 @@ type Manager interface {
 
 // Lease is the right to use a pod for a single evaluation.
 type Lease interface {
-	// Granted returns the pod's address and the phases of the wait, such as the creation of the pod.
+	// Granted returns the pod's address and the phases of the wait for it, such as the creation of the pod.
 	Granted() *Granted
 	// Finish returns the lease to the Manager and reports the state of the pod. If outcome is not Done, reason
 	// explains it. Only the first call has an effect. Finish does not wait for the network.

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// maxIDBytes is the maximum length of a SPIFFE ID in the SPIFFE specification.
+// maxIDBytes is the maximum length of a SPIFFE ID according to the SPIFFE specification.
 const maxIDBytes = 2048
 
-// ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID stands for no ID.
+// ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID means no ID.
 type ID struct{ domain, path string }
 
 var (
@@ -23,7 +23,7 @@ var (
 	validSegment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 )
 
-// ParseID parses a SPIFFE ID. It rejects other spellings of a valid ID, such as capitals in the trust domain, so
+// ParseID parses a SPIFFE ID. It rejects variant spellings of a valid ID, such as capitals in the trust domain, so
 // that equal IDs have equal texts.
 func ParseID(text string) (ID, error) {
 	rest, ok := strings.CutPrefix(text, "spiffe://")
@@ -57,7 +57,8 @@ func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, P
 // for spiffe://function-runner/gateway. The path must be valid.
 func (i ID) Sibling(path string) ID { return ID{domain: i.domain, path: "/" + path} }
 
-// IDOf returns the SPIFFE ID of a certificate. According to the SPIFFE specification, it must be the only URI.
+// IDOf returns the SPIFFE ID of a certificate. According to the SPIFFE specification, it must be the only URI in the
+// certificate.
 func IDOf(cert *x509.Certificate) (ID, error) {
 	if len(cert.URIs) != 1 {
 		return ID{}, fmt.Errorf("the certificate has %d URIs, want one, a SPIFFE ID", len(cert.URIs))
@@ -65,7 +66,7 @@ func IDOf(cert *x509.Certificate) (ID, error) {
 	return ParseID(cert.URIs[0].String())
 }
 
-// Patterns is a list of SPIFFE IDs and prefixes, such as the callers that a port admits. The pattern
+// Patterns is a list of SPIFFE IDs and prefixes, for example of the callers that a port admits. The pattern
 // "spiffe://example/a/*" matches all IDs below spiffe://example/a. An empty list matches no ID.
 type Patterns []pattern
 
@@ -98,7 +99,7 @@ func (p Patterns) Match(id ID) bool {
 	})
 }
 
-// String returns the patterns in their original spelling, separated by commas.
+// String returns the patterns as their author wrote them, separated by commas.
 func (p Patterns) String() string {
 	texts := make([]string, 0, len(p))
 	for _, one := range p {

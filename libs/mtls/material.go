@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Names of the certificate files in [Config.Directory]. They are the keys that cert-manager uses in Secrets.
+// Names of the certificate files in [Config.Directory]. cert-manager uses the same names as keys in Secrets.
 const (
 	CertificateFile = "tls.crt"
 	KeyFile         = "tls.key"
 	AuthoritiesFile = "ca.crt"
 )
 
-// material contains the certificate, the key and the authorities from a directory. It is immutable.
+// material contains the certificate, the private key and the trusted authorities from a directory. It is immutable.
 type material struct {
 	certificate tls.Certificate
 	id          ID
@@ -28,20 +28,20 @@ type material struct {
 	// bundle contains the authorities as PEM.
 	bundle   string
 	expiries []expiry
-	// content is the concatenated text of all files, to detect changes.
+	// content is the concatenated text of all files. It serves to detect changes.
 	content string
 }
 
-// noMaterial is the material of a program that waits for its first certificate.
+// noMaterial is the material of a program that has not received its first certificate yet.
 var noMaterial = new(material)
 
-// expiry is the end of a certificate's validity. The certificate is this program's or its issuer's.
+// expiry describes the end of a certificate's validity. The certificate is this program's or its issuer's.
 type expiry struct {
-	// what is "certificate" or "issuer".
+	// what names the certificate: "certificate" for this program's certificate, or "issuer".
 	what string
 	at   time.Time
-	// warn is the time from which the expiry is reported. It is one hour before the expiry, or after three quarters of
-	// the lifetime if the certificate is valid for less than four hours.
+	// warn is the time from which we report the expiry. It is one hour before the expiry, or after three quarters of the
+	// lifetime if the certificate is valid for less than four hours.
 	warn time.Time
 }
 
@@ -53,8 +53,8 @@ func newExpiry(what string, begin, end time.Time) expiry {
 // that are valid for less than four hours.
 const expiryWarning = time.Hour
 
-// readDirectory reads and checks the certificate files in a directory. It rejects a certificate that is not valid
-// now, or that none of the authorities issued, because peers would reject it too.
+// readDirectory reads and checks the certificate files in a directory. It rejects a certificate that is currently not
+// valid, or that none of the authorities issued, because peers would reject the certificate too.
 func readDirectory(directory string, now time.Time) (*material, error) {
 	if now, err := filepath.EvalSymlinks(filepath.Join(directory, "..data")); err == nil {
 		directory = now // Kubernetes replaces all files of a volume at once by changing this link
@@ -140,7 +140,7 @@ func (m *material) findExpiries(now time.Time) error {
 }
 
 // intermediates returns a pool of the intermediate certificates in a chain. It skips certificates that cannot be
-// parsed, because a chain that needs such a certificate fails the verification later.
+// parsed. If a chain needs such a certificate, its verification fails later.
 func intermediates(chain [][]byte) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, der := range chain {

@@ -23,39 +23,39 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// IDsWanted describes a list of SPIFFE IDs and prefixes in the error message about an invalid setting.
+// IDsWanted describes a list of SPIFFE IDs and prefixes, for error messages about invalid settings.
 const IDsWanted = "SPIFFE IDs, such as spiffe://function-runner/gateway, or their beginnings with /* at the end"
 
-// IDWanted describes a SPIFFE ID in the error message about an invalid setting.
+// IDWanted describes a SPIFFE ID, for error messages about invalid settings.
 const IDWanted = "a SPIFFE ID, such as spiffe://function-runner/gateway"
 
 // Config configures TLS.
 type Config struct {
 	// Directory is the directory with the program's certificate, for [mutual TLS](#mutual-tls) and for [callers with
-	// identities](#callers-with-identities): `tls.crt`, `tls.key` and `ca.crt`, as cert-manager writes them into
-	// Secrets. There is no TLS if it is empty.
+	// identities](#callers-with-identities): `tls.crt`, `tls.key` and `ca.crt`, as cert-manager writes them into Secrets.
+	// If it is empty, the program does not use TLS.
 	Directory string `split_words:"true"`
 }
 
-// Identity is this program's certificate, with its private key and the trusted authorities. All of them are
-// replaced when the certificate is renewed.
+// Identity is this program's certificate, with its private key and the trusted authorities. A renewal of the
+// certificate replaces all of them.
 type Identity struct {
 	directory string
 	log       *slog.Logger
-	// current is the certificate in use. It is noMaterial while the program waits for its first certificate over the
-	// network.
+	// current is the certificate in use. It is noMaterial while the program waits to receive its first certificate over
+	// the network.
 	current   atomic.Pointer[material]
 	available chan struct{}
 	// changed is the function that OnChange registered. It may be nil.
 	changed atomic.Pointer[func()]
-	// failure is the error of the latest certificate files, or nil if these files are in use.
+	// failure is the error of the latest certificate files, or nil if the program uses these files.
 	failure atomic.Pointer[error]
 	// told contains the expiries that Run has already logged, so that Run logs each expiry once. Only Run uses it.
 	told map[string]time.Time
 }
 
-// Open returns the identity with the certificate in cfg.Directory, or nil if no directory is configured. Callers
-// must keep [Identity.Run] running while they use the identity.
+// Open returns the identity with the certificate in cfg.Directory. It returns nil if no directory is configured.
+// Callers must keep [Identity.Run] running while they use the identity.
 func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	if cfg.Directory == "" {
 		return nil, nil
@@ -70,7 +70,7 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 	return i, nil
 }
 
-// Available returns a channel that is closed when the program has its first certificate, or nil if i is nil.
+// Available returns a channel that is closed when the program has its first certificate. It returns nil if i is nil.
 func (i *Identity) Available() <-chan struct{} {
 	if i == nil {
 		return nil
@@ -183,8 +183,8 @@ func (i *Identity) nearExpiries(now time.Time) []expiry {
 	return near
 }
 
-// Details returns the certificate's problems for health checks. A problem is a certificate that expires soon, or an
-// error of new certificate files.
+// Details returns the certificate's problems for health checks: a certificate that expires soon, or an error in new
+// certificate files.
 func (i *Identity) Details() []string {
 	if i == nil {
 		return nil
@@ -219,9 +219,9 @@ func (i *Identity) registerMetrics(meter metric.Meter) {
 	}, expires, warns))
 }
 
-// Hold returns an identity without a certificate, for programs that receive their certificate over the network
-// instead of from files. Callers must set the certificate by [Identity.Replace], and must keep [Identity.Run]
-// running while they use the identity.
+// Hold returns an identity without a certificate, for programs that receive their certificate over the network instead
+// of from files. Callers must set the certificate with [Identity.Replace], and must keep [Identity.Run] running while
+// they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) *Identity {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
 	i.current.Store(noMaterial)
@@ -229,8 +229,9 @@ func Hold(log *slog.Logger, meters metric.MeterProvider) *Identity {
 	return i
 }
 
-// Replace sets the certificate for new connections. The keys of files are the file names of [Config.Directory],
-// such as "tls.crt". If the files are invalid, Replace returns an error and the current certificate stays in use.
+// Replace sets the certificate for new connections. The keys of the map files are the file names in
+// [Config.Directory], such as "tls.crt". If the files are invalid, Replace returns an error and the current
+// certificate stays in use.
 func (i *Identity) Replace(files map[string][]byte) error {
 	found, err := parseFiles(files, time.Now())
 	if err != nil {

@@ -22,16 +22,16 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Proof proves the identity of a server, such as a function pod, by a secret that the server shares with its
-// callers. The server creates a certificate with its SPIFFE ID, and with an HMAC of ID and public key. Only a
-// program with the secret can compute the HMAC. No authority needs to issue or renew the certificate, and the
+// Proof proves the identity of a server, such as a function pod, with a secret that the server shares with its
+// callers. The server creates a certificate that contains its SPIFFE ID, and an HMAC of the ID and the public key.
+// Only a program with the secret can compute the HMAC. No authority needs to issue or renew the certificate, and the
 // private key never leaves the server's memory.
 type Proof struct {
 	id     ID
 	secret string
 }
 
-// leastSecret is the minimum length of a secret in bytes. Nobody can guess 26 random letters and digits.
+// leastSecret is the minimum length of a secret in bytes. A secret of 26 random letters and digits cannot be guessed.
 const leastSecret = 26
 
 // NewProof returns the proof of the server with the given ID. Only the server and its callers may know the secret.
@@ -43,7 +43,7 @@ func NewProof(id, secret string) (Proof, error) {
 	return Proof{parsed, secret}, err
 }
 
-// hashOf returns the HMAC of the server's ID and public key, with the secret as the HMAC's key.
+// hashOf returns the HMAC of the server's ID and public key. The HMAC's key is the secret.
 func (p Proof) hashOf(publicKey []byte) string {
 	hash := hmac.New(sha256.New, []byte(p.secret))
 	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // writing to a hash never fails
@@ -51,7 +51,7 @@ func (p Proof) hashOf(publicKey []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// verifyServer returns an error unless the server's certificate contains the expected ID and the right HMAC. Only a
+// verifyServer returns an error unless the server's certificate contains the expected ID and the correct HMAC. Only a
 // program with the secret can compute this HMAC.
 func (p Proof) verifyServer(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
@@ -70,9 +70,9 @@ func (p Proof) verifyServer(state tls.ConnectionState) error {
 	return nil
 }
 
-// ClientOfProven returns the TLS configuration for connections to the server with the given ID. The server must
-// prove its ID by the secret (see [Proof]). ClientOfProven returns nil if the Identity is nil or id is empty,
-// because such connections do not use TLS.
+// ClientOfProven returns the TLS configuration for connections to the server with the given ID. The server must prove
+// its ID with the secret (see [Proof]). ClientOfProven returns nil if the Identity is nil or id is empty, because such
+// connections do not use TLS.
 func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if i == nil || id == "" {
 		return nil, nil
@@ -81,12 +81,12 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i.client(server.verifyServer), nil // verifies by the secret, not by an authority
+	return i.client(server.verifyServer), nil // verifies the HMAC instead of an authority's signature
 }
 
-// Make returns the identity of a server that authenticates by proof instead of by an authority's certificate.
-// Clients must have certificates from the authorities, which are given as PEM. The identity never changes, so that
-// callers need not call Run.
+// Make returns the identity of a server that proves its ID with a Proof instead of with an authority's certificate.
+// Clients must have certificates from the authorities, which are given as PEM. The identity never changes, so callers
+// need not call Run.
 func Make(proof Proof, authorities string, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	made := &material{id: proof.id, authorities: x509.NewCertPool()}
 	if err := made.addAuthorities([]byte(authorities)); err != nil {
@@ -101,8 +101,8 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 	return i, nil
 }
 
-// newCertificate returns a self-signed certificate with a new key. The certificate is never renewed, and therefore
-// valid for ten years, longer than any server runs.
+// newCertificate returns a self-signed certificate with a new key. The certificate is never renewed. It is valid for
+// ten years, which is longer than any server runs.
 func (p Proof) newCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

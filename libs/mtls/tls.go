@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Server returns the TLS configuration of a server. Clients may connect without a certificate, but a client's
-// certificate must be issued by one of the authorities. Handlers get the certificate with the request, and may
+// Server returns the TLS configuration of a server. Clients may connect without a certificate. If a client sends a
+// certificate, one of the authorities must have issued it. Handlers get the certificate with the request, and may
 // reject requests without a certificate.
 func (i *Identity) Server() *tls.Config {
 	if i == nil {
@@ -41,7 +41,7 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	if i == nil {
 		return nil
 	}
-	return i.client(func(state tls.ConnectionState) error { // verifies by SPIFFE ID, not by the host's name
+	return i.client(func(state tls.ConnectionState) error { // verifies the SPIFFE ID instead of the host name
 		id, err := i.verifyPeer(state, x509.ExtKeyUsageServerAuth)
 		if want := i.ID().Sibling(path); err == nil && id != want {
 			err = fmt.Errorf("the server is %s, not %s", id, want)
@@ -51,7 +51,7 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 }
 
 // client returns the TLS configuration of a client with this program's certificate. The function verify checks the
-// server.
+// server's certificate.
 func (i *Identity) client(verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS13,
@@ -61,8 +61,8 @@ func (i *Identity) client(verify func(tls.ConnectionState) error) *tls.Config {
 	}
 }
 
-// verifyPeer returns the SPIFFE ID of the peer of a connection. It returns an error unless one of the current
-// authorities issued the peer's certificate.
+// verifyPeer returns the SPIFFE ID of a connection's peer. It returns an error unless one of the current authorities
+// issued the peer's certificate.
 func (i *Identity) verifyPeer(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID, error) {
 	if len(state.PeerCertificates) == 0 {
 		return ID{}, errors.New("the peer has no certificate")
@@ -89,6 +89,6 @@ func Peer(state *tls.ConnectionState) ID {
 	if state == nil || len(state.PeerCertificates) == 0 || time.Now().After(state.PeerCertificates[0].NotAfter) {
 		return ID{}
 	}
-	id, _ := IDOf(state.PeerCertificates[0]) // zero after an error
+	id, _ := IDOf(state.PeerCertificates[0]) // zero ID after an error
 	return id
 }
