@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Slack is the Linux timer slack of function and server threads. The kernel may delay a timer by up to Slack to
-// wake several threads at once. A larger value would hardly save more processor time.
+// Slack is the Linux timer slack of function and server threads. The kernel may delay a timer by up to Slack to wake
+// several threads at once. A larger value would save hardly any more processor time.
 const Slack = time.Millisecond
 
-// Own calls f on a thread that no other goroutine ever uses, and waits until f returns. The thread then exits,
-// because f may have changed it irreversibly. Other threads do not inherit the changes, because Go never starts a
-// thread from a locked thread. A panic of f crashes the program.
+// Own calls f on a thread that no other goroutine ever uses, and waits until f returns. The thread then exits, because
+// f may have changed it irreversibly. Other threads do not inherit the changes, because Go never starts a thread from
+// a locked thread. A panic of f crashes the program.
 //
-// On some kernels, a sandbox forbids f to signal other threads. Then f must allocate little, because a garbage
-// collection on its thread cannot interrupt other threads, and waits until each of them calls a function.
+// On some kernels, a sandbox prevents f from signaling other threads. Then f must allocate little memory, because a
+// garbage collection on its thread cannot interrupt other threads, and waits until each of them calls a function.
 func Own(f func()) {
 	done := make(chan struct{})
 	go runLocked(f, done)
@@ -30,7 +30,8 @@ func runLocked(f func(), done chan<- struct{}) {
 	defer close(done)
 	runtime.LockOSThread()
 	if isMain() {
-		// The main thread exits only with the program. We occupy it until f returns, so that Own uses another thread.
+		// The main thread exits only with the program. We occupy the main thread until f returns, so that Own uses another
+		// thread.
 		defer runtime.UnlockOSThread()
 		Own(f)
 		return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership assigns each function to one replica of the pod-manager, which then manages the function's
-// pods. Replicas with the same list of replicas choose the same owner without communication.
+// Package ownership assigns each function to one replica of the pod-manager, which then manages the function's pods.
+// Replicas that have the same list of replicas choose the same owner without communication.
 package ownership
 
 import (
@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// Owner returns the index of the replica that owns an image, or -1 if replicas is empty. Replicas are given by
-// their addresses, host:port. Owner uses rendezvous hashing. When a replica starts or stops, only the images that
-// this replica gains or loses change their owner.
+// Owner returns the index of the replica that owns an image, or -1 if replicas is empty. Replicas are given by their
+// addresses, host:port. Owner uses rendezvous hashing: when a replica starts or stops, only the images that this
+// replica gains or loses change their owner.
 func Owner(replicas []string, image string) int {
-	// A caller that sends tag and digest must use the same pods as a caller that sends only the tag.
+	// We remove the digest, because callers that send tag and digest must use the same pods as callers that send only the
+	// tag.
 	function, _, _ := strings.Cut(image, "@")
 	owner := -1
 	var best uint64

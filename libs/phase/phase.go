@@ -60,7 +60,7 @@ func Counts(counts map[string]int32) []string {
 	return texts
 }
 
-// Took formats the duration of a phase or of an evaluation with about three digits.
+// Took formats the duration of a phase or an evaluation with about three digits.
 func Took(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
@@ -74,8 +74,8 @@ func Took(d time.Duration) string {
 	}
 }
 
-// ShortNames returns a function that shortens an image's name to its last path element, for display. It does not
-// shorten the names of images with the same last path element.
+// ShortNames returns a function that shortens an image's name to its last path element, for display. It keeps the full
+// names of images with the same last path element.
 func ShortNames(
 	status *gatewayv1.GetStatusResponse, pools []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
 ) func(string) string {
@@ -104,8 +104,8 @@ func ShortNames(
 	}
 }
 
-// Image returns the name of an evaluation's image for display. This is the canonical name, or the name in the
-// request if the image was not resolved yet.
+// Image returns the name of an evaluation's image for display. This is the canonical name, or the name in the request
+// if the image has not been resolved yet.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
 
 // Short formats a duration in its one or two largest units, such as "3m5s". Negative durations become "0s".
@@ -125,19 +125,21 @@ func Short(d time.Duration) string {
 	}
 }
 
-// Failures is a group of failed evaluations with the same image, code and reason, as a line of the status page.
+// Failures is a group of failed evaluations with the same image, code and reason. The status page shows each group as
+// a line.
 type Failures struct {
 	// Last is the newest evaluation of the group.
 	Last  *gatewayv1.Evaluation
 	Count int
 }
 
-// System is the fault of an evaluation that fails because of the function runner or the cluster. The function and
-// its caller are not at fault.
+// System is the fault of an evaluation that failed because of the function runner or the cluster, and not because of
+// the function or its caller.
 const System = "system"
 
-// GroupFailures groups failed evaluations with the same image, code and reason. The evaluations must be sorted,
-// with the newest first. Groups of system failures come first, and then the groups with the newest evaluations.
+// GroupFailures groups failed evaluations with the same image, code and reason. The evaluations must be sorted from
+// newest to oldest. Groups of system failures come first. Otherwise, the groups are in the order of their newest
+// evaluations.
 func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	type key struct{ image, code, reason string }
 	byKey, groups := map[key]*Failures{}, []*Failures{}
@@ -159,8 +161,8 @@ func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	return groups
 }
 
-// Failed returns the number of a function's last evaluations that failed. It computes the number from rates,
-// because the status does not contain the number.
+// Failed returns how many of a function's last evaluations failed. It computes this number from rates, because the
+// status does not contain it.
 func Failed(f *gatewayv1.GetStatusResponse_Function) int {
 	if f.GetRate() == 0 {
 		return 0
@@ -178,7 +180,7 @@ func Ready(pool *podmanagerv1.Pool) (ready int) {
 	return ready
 }
 
-// PoolProblems returns a sentence for users about the pools that cannot get a pod, with their number and an
+// PoolProblems returns a sentence for users about the pools that cannot get a pod, with the number of pools and an
 // example. It returns nil if there is no such pool.
 func PoolProblems(pools []*podmanagerv1.Pool) []string {
 	count, example := 0, ""
