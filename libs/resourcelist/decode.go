@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decodeList decodes a whole ResourceList and returns its envelope. It is slow, and used only for lists that
+// decodeList decodes a whole ResourceList and returns its envelope. It is slow, and we use it only for lists that
 // outlineList does not recognize.
 func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	document, fields, err := decodeFields(ctx, data)
@@ -30,7 +30,7 @@ func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	return Envelope{Results: results}, err
 }
 
-// decodeFields decodes the YAML document in data, and returns it with its top-level fields.
+// decodeFields decodes the YAML document in data, and returns the document and its top-level fields.
 func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.Node, error) {
 	d, err := decodeDocument(ctx, data)
 	if err != nil {
@@ -40,7 +40,7 @@ func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.
 	return d, fields, err
 }
 
-// document is a decoded YAML document whose aliases were checked.
+// document is a decoded YAML document with checked aliases.
 type document struct {
 	root    *yaml.Node
 	size    int // size of the document in bytes
@@ -84,8 +84,8 @@ func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	return &first, nil
 }
 
-// interruptible is a reader that fails when its context is canceled. The YAML library creates nodes while it reads,
-// so that a decode stops within some hundred bytes.
+// interruptible is a reader that fails when its context is canceled. The YAML library creates nodes while it reads, so
+// the decoding stops within some hundred bytes.
 type interruptible struct {
 	ctx  context.Context //nolint:containedctx // io.Reader passes no context
 	from io.Reader
@@ -124,8 +124,9 @@ func checkUTF8(data []byte) error {
 	}
 }
 
-// topLevel returns the values of a mapping by key. It returns an error if a key occurs twice or is not a string, or
-// if a value is tagged as null but is a mapping or sequence, because readers differ about its content.
+// topLevel returns the values of a mapping by key. It returns an error if a key occurs twice or is not a string. It
+// also returns an error if a value is tagged as null but is a mapping or sequence, because YAML readers interpret such
+// a value differently.
 func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 	if root.Kind != yaml.MappingNode || isNull(root) {
 		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describeKind(root), kind)
@@ -169,7 +170,7 @@ func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describeKind(value), wanted)
 }
 
-// isNull reports whether a value is missing or has the tag of null. Like kyaml, it ignores the value's content.
+// isNull reports whether a value is missing or tagged as null. Like kyaml, it ignores the value's content.
 func isNull(value *yaml.Node) bool { return value == nil || value.Tag == "!!null" }
 
 func describeKind(node *yaml.Node) string {

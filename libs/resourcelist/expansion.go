@@ -8,29 +8,29 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of YAML aliases, which may expand a small list to gigabytes. With expanded aliases, a list may have
-// maxExpansion bytes, or maxExpansionFactor times its own size if that is more. The maximum nesting, maxDepth,
-// equals the YAML library's limit for lists without aliases.
+// Limits of YAML aliases, with which a small list could expand to gigabytes. After the expansion of aliases, a list
+// may have maxExpansion bytes, or maxExpansionFactor times its own size if that is more. The maximum nesting,
+// maxDepth, equals the YAML library's limit for lists without aliases.
 const (
 	maxExpansion       = 16 << 20
 	maxExpansionFactor = 10
 	maxDepth           = 10_000
 )
 
-// extent is the size and depth of a YAML node with its aliases expanded.
+// extent is the size and depth of a YAML node after the expansion of its aliases.
 type extent struct {
-	bytes int // keys, scalars and comments, plus a byte per node
+	bytes int // bytes of keys, scalars and comments, plus a byte per node
 	depth int // nesting of nodes
 }
 
-// measure computes the sizes of YAML nodes with expanded aliases. For an alias, it adds the size of the alias's
-// target, so that it visits each node only once.
+// measure computes the sizes of YAML nodes after the expansion of aliases. It visits each node only once: for an
+// alias, it adds the known size of the alias's target.
 type measure struct {
 	anchored map[*yaml.Node]extent // extents of anchored nodes that were measured completely
 	limit    int                   // maximum number of bytes
 }
 
-// measureAliases measures a document of size bytes, with its aliases expanded. It returns an error if an alias
+// measureAliases measures a document of size bytes after the expansion of its aliases. It returns an error if an alias
 // contains itself, or if the expanded document exceeds the limits.
 func measureAliases(document *yaml.Node, size int) (measure, error) {
 	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
@@ -62,9 +62,9 @@ func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	return sum, nil
 }
 
-// measureAlias returns the size and depth of an alias's target, which precedes the alias. It returns an error if
-// the alias is inside its own target, because the expansion would never end. The target's extent is then still
-// unknown.
+// measureAlias returns the size and depth of an alias's target, which precedes the alias. If the target is not
+// measured yet, the alias is inside its own target. The expansion would then never end, so measureAlias returns an
+// error.
 func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {
@@ -74,8 +74,8 @@ func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	return known, nil
 }
 
-// checkResults returns an error if a list's results are too many, too large or too deeply nested. Results are
-// decoded to Go values, so that a small list could otherwise cost much time and memory.
+// checkResults returns an error if a list's results are too many, too large or too deeply nested. We decode results to
+// Go values, so that even a small list could otherwise cost much time and memory.
 func (d document) checkResults(results *yaml.Node) error {
 	if n := len(results.Content); n > maxResults {
 		return fmt.Errorf("line %d: there are %d results, and may be up to %d: report fewer", results.Line, n, maxResults)
@@ -87,10 +87,10 @@ func (d document) checkResults(results *yaml.Node) error {
 	return mappings{}.check(results)
 }
 
-// mappings contains the targets of aliases that were already checked, so that each target is checked only once.
+// mappings contains the targets of aliases that were already checked, so that we check each target only once.
 type mappings map[*yaml.Node]bool
 
-// check returns an error if a mapping in node or below it has more than maxKeys keys, or the same key twice.
+// check returns an error if a mapping in node or below it has more than maxKeys keys, or has a key twice.
 func (m mappings) check(node *yaml.Node) error {
 	if node.Kind == yaml.AliasNode {
 		if m[node.Alias] {
@@ -112,7 +112,7 @@ func (m mappings) check(node *yaml.Node) error {
 	return nil
 }
 
-// checkKeys returns an error if a mapping has more than maxKeys keys, or the same key twice.
+// checkKeys returns an error if a mapping has more than maxKeys keys, or has a key twice.
 func checkKeys(mapping *yaml.Node) error {
 	if n := len(mapping.Content) / 2; n > maxKeys {
 		return fmt.Errorf("line %d: a mapping has %d keys, and may have up to %d: report fewer", mapping.Line, n, maxKeys)
@@ -129,8 +129,8 @@ func checkKeys(mapping *yaml.Node) error {
 	return nil
 }
 
-// key identifies the key of a YAML mapping. Like the YAML library, it considers all keys that are mappings equal,
-// and all keys that are sequences.
+// key identifies the key of a YAML mapping. Like the YAML library, it treats all keys that are mappings as equal, and
+// all keys that are sequences as equal.
 type key struct {
 	kind  yaml.Kind
 	value string

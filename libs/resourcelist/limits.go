@@ -11,30 +11,30 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limits of lists that are decoded in full. A list of many short values needs much memory, because the YAML library
+// Limits of lists that we decode in full. A list of many short values needs much memory, because the YAML library
 // creates a node of about 200 bytes for each value. For each value, the library also searches all %TAG directives.
 const (
 	anyValues = 1 << 18
-	// bytesPerValue is the minimum average of bytes per value in lists with more than anyValues values. It rejects
-	// only artificial lists, because even JSON of Kubernetes resources without blanks needs seven bytes per value.
+	// bytesPerValue is the minimum average size of a value in lists with more than anyValues values. It rejects only
+	// artificial lists, because even compact JSON of Kubernetes resources needs seven bytes per value.
 	bytesPerValue = 5
 	// maxTagDirectives is the maximum number of lines that start like a %TAG directive.
 	maxTagDirectives = 64
 )
 
-// Limits of a list's results. Results are decoded to Go values, unlike the rest of a list.
+// Limits of a list's results. We decode results to Go values, unlike the rest of a list.
 const (
 	maxResults = 100_000
-	// maxKeys is the maximum number of keys in a mapping of the results. The YAML library compares each key with each
-	// other key.
+	// maxKeys is the maximum number of keys in a mapping of the results. It is limited because the YAML library compares
+	// each key with each other key.
 	maxKeys = 1000
-	// maxResultExpansion limits the size of the results with expanded aliases, in bytes. For large lists, the limit is
-	// maxResultExpansionFactor times the size of the list.
+	// maxResultExpansion limits the size of the results after the expansion of aliases, in bytes. For large lists, the
+	// limit is maxResultExpansionFactor times the size of the list.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )
 
-// checkLimits returns an error if a decode of data could need too much memory or time. Otherwise, it returns the
+// checkLimits returns an error if decoding data could need too much memory or time. Otherwise, it returns the
 // approximate number of values in data.
 func checkLimits(data []byte) (values int, err error) {
 	values = countValues(data)
@@ -50,7 +50,7 @@ func checkLimits(data []byte) (values int, err error) {
 }
 
 // countValues estimates the number of nodes that the YAML library creates for data. It counts the characters that
-// precede values, such as ":" and ",", even in texts. The estimate is at least half of the true number.
+// precede values, such as ":" and ",", even inside texts. The estimate is at least half of the true number.
 func countValues(data []byte) int {
 	values, before := 1, byte('\n')
 	for i, c := range data {
@@ -83,14 +83,15 @@ func countTagDirectives(data []byte) int {
 }
 
 // Limits of the memory of concurrent full decodes, in bytes. Decodes that need at most smallDecode share
-// maxSmallDecoding, and all others share maxDecoding, so that small decodes never wait for large decodes.
+// maxSmallDecoding. All other decodes share maxDecoding, so that small decodes never wait for large decodes.
 const (
 	maxDecoding      = 192 << 20
 	maxSmallDecoding = 64 << 20
 	smallDecode      = 4 << 20
 )
 
-// Estimated memory of a full decode, in bytes. Each value needs a node, and each byte is copied several times.
+// Estimated memory of a full decode, in bytes. Each value needs a node, and each byte of the list is copied several
+// times.
 const (
 	memoryPerValue = 200
 	memoryPerByte  = 4
@@ -104,13 +105,13 @@ func decodeCost(bytes, values int) int64 {
 // decoding limits the concurrent scans and full decodes of resource lists in this process.
 var decoding = newTurns()
 
-// largeScan is the list size, in bytes, from which the number of concurrent scans is limited. A scan of so many
-// bytes lasts about a millisecond.
+// largeScan is the size of a list, in bytes, from which we limit the number of concurrent scans. A scan of this size
+// takes about a millisecond.
 const largeScan = 256 << 10
 
-// turns limits the concurrent scans and full decodes of lists. Decodes that would exceed the memory limits wait in
-// the order of their arrival. Large decodes leave at least one processor for other requests. Scans are limited
-// separately, because a scan lasts milliseconds and would wait seconds for a decode.
+// turns limits the concurrent scans and full decodes of lists. Decodes that would exceed the memory limits wait in the
+// order of their arrival. Large decodes leave at least one processor for other requests. Scans have their own limit,
+// because a scan takes milliseconds but would wait seconds for a decode.
 type turns struct{ small, large, processors, scans *semaphore.Weighted }
 
 func newTurns() turns {
@@ -121,9 +122,9 @@ func newTurns() turns {
 	}
 }
 
-// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. The limit
-// keeps small requests fast. Go runs a goroutine for up to 10 ms before the next, so that a small request would
-// often wait for each of many large scans. If ctx is canceled, acquireScan returns the error of ctx.
+// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. The limit on
+// scans keeps small requests fast: Go runs a goroutine for up to 10 ms before it switches to the next, so that a small
+// request would often wait for each of many large scans. If ctx is canceled, acquireScan returns the error of ctx.
 func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err error) {
 	if bytes < largeScan {
 		return func() {}, nil
@@ -132,8 +133,8 @@ func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err 
 }
 
 // acquireDecode waits until a full decode that needs cost bytes of memory may run. The caller must call release. A
-// decode that needs more than maxDecoding runs while no other large decode runs. If ctx is canceled, acquireDecode
-// returns the error of ctx.
+// decode that needs more than maxDecoding runs only while no other large decode runs. If ctx is canceled,
+// acquireDecode returns the error of ctx.
 func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), err error) {
 	if cost <= smallDecode {
 		return acquireFrom(ctx, t.small, cost)

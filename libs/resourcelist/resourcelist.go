@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcelist validates the inputs and outputs of KRM functions, which are ResourceLists, and extracts
-// their results. It never encodes a list, so that callers can forward the original bytes. A list is valid if the
-// YAML library of kyaml and the function SDKs can decode it. Package blockyaml recognizes most valid lists in a
-// single pass, and only other lists are decoded in full.
+// Package resourcelist validates the inputs and outputs of KRM functions, which are ResourceLists, and extracts their
+// results. It never encodes a list, so that callers can forward the original bytes. A list is valid if the YAML
+// library of kyaml and the function SDKs can decode it. Package blockyaml recognizes most valid lists in a single
+// pass. Only other lists are decoded in full.
 package resourcelist
 
 import (
@@ -63,7 +63,7 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	return decodeList(ctx, data)
 }
 
-// inTurn calls outlineList, but waits first if too many large lists are being scanned.
+// inTurn calls outlineList. If too many large lists are being scanned, inTurn waits first.
 func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err error) {
 	release, err := decoding.acquireScan(ctx, len(data))
 	if err != nil {
@@ -76,14 +76,14 @@ func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err 
 
 const kind = "ResourceList"
 
-// outlinedList is a ResourceList that package blockyaml found valid. Only its results must still be decoded.
+// outlinedList is a ResourceList that package blockyaml has found valid. Only its results still need decoding.
 type outlinedList struct {
 	// results contains the lines of the field "results". It is nil if the list contains no results.
 	results []byte
 }
 
-// outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false if the list
-// is invalid or in an unusual style, because only a full decode can distinguish the two.
+// outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false if the list is
+// invalid or in an unusual style, because only a full decode can distinguish these cases.
 func outlineList(data []byte) (found outlinedList, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
@@ -109,11 +109,11 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 	return found, isList
 }
 
-// freeResults is the maximum size of results, in bytes, that are decoded without waiting for other decodes.
+// freeResults is the maximum size of results, in bytes, that we decode without waiting for other decodes.
 const freeResults = 4 << 10
 
-// decodeResultLines decodes the results without the rest of the list. If it fails and ctx is not done, callers must
-// decode the whole list, because the results may be valid only together with the rest.
+// decodeResultLines decodes the results without the rest of the list. If it fails although ctx is not done, callers
+// must decode the whole list, because the results may be valid only together with the rest.
 func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil

@@ -34,7 +34,7 @@ func (r ResourceRef) String() string { return joinSet("/", r.APIVersion, r.Kind,
 // Field describes the field of the resource that a result is about.
 type Field struct {
 	Path string
-	// CurrentValue and ProposedValue are JSON. They are empty if the function did not set them.
+	// CurrentValue and ProposedValue contain JSON. They are empty if the function did not set them.
 	CurrentValue  string
 	ProposedValue string
 }
@@ -42,12 +42,12 @@ type Field struct {
 // File describes the file of the package that a result refers to.
 type File struct {
 	Path string `yaml:"path,omitempty"`
-	// Index is the position of the resource in the file. The first resource has the index 0.
+	// Index is the position of the resource in the file. It is 0 for the first resource.
 	Index int `yaml:"index,omitempty"`
 }
 
 // String formats the result as "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE", without empty parts.
-// The text is a single line, unless the message contains several lines.
+// The text is a single line unless the message has several lines.
 func (r Result) String() string {
 	parts := []string{"[" + r.Level() + "]"}
 	if r.ResourceRef != nil {

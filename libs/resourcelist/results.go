@@ -51,7 +51,7 @@ func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) 
 	return results, nil
 }
 
-// aliasTarget returns the node that an alias refers to. It returns all other nodes unchanged.
+// aliasTarget returns the node that an alias refers to. It returns any other node unchanged.
 func aliasTarget(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -59,7 +59,7 @@ func aliasTarget(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// UnmarshalYAML decodes a reference. Old SDKs write name and namespace to the field metadata.
+// UnmarshalYAML decodes a reference to a resource. Old SDKs write name and namespace to the field metadata.
 func (r *ResourceRef) UnmarshalYAML(node *yaml.Node) error {
 	type resourceRef ResourceRef
 	var fields struct {
@@ -73,7 +73,7 @@ func (r *ResourceRef) UnmarshalYAML(node *yaml.Node) error {
 	return err
 }
 
-// UnmarshalYAML decodes a field. Its values may have any type. Old SDKs write proposedValue as suggestedValue.
+// UnmarshalYAML decodes a field, whose values may have any type. Old SDKs call proposedValue suggestedValue.
 func (f *Field) UnmarshalYAML(node *yaml.Node) error {
 	var fields struct {
 		Path           string `yaml:"path"`
@@ -88,8 +88,8 @@ func (f *Field) UnmarshalYAML(node *yaml.Node) error {
 	return err
 }
 
-// asJSON returns a decoded YAML value as JSON, or an empty string for null. Values that JSON does not support, such
-// as infinity and keys that are not strings, become strings.
+// asJSON returns a decoded YAML value as JSON, or an empty string for null. Values that JSON does not support, such as
+// infinity and keys that are not strings, become strings.
 func asJSON(value any) string {
 	if value == nil {
 		return ""

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package blockyaml recognizes YAML documents in the plain block style that Kubernetes tools write, and returns the
-// top-level entries of a document. It needs a single pass and builds no tree, because in this style each line
+// top-level entries of a document. It reads the document once and builds no tree, because each line in this style
 // begins a mapping entry or a sequence item, or continues a scalar.
 //
-// If [Outline] accepts a document, go.yaml.in/yaml/v3 certainly decodes it to a mapping with exactly these entries.
-// If Outline rejects a document, only a full decode can distinguish invalid documents from unusual documents, for
-// example with anchors, tags, flow style over several lines, tabs in odd places, or a second document.
+// If [Outline] accepts a document, go.yaml.in/yaml/v3 certainly decodes it to a mapping with exactly these entries. If
+// Outline rejects a document, the document is invalid or unusual, and only a full decode can tell which. Unusual
+// documents contain, for example, anchors, tags, flow style over several lines, tabs in odd places, or a second
+// document.
 package blockyaml
 
 // Type is the type of an entry's value.
@@ -26,16 +27,16 @@ type Entry struct {
 	Key []byte
 	// Type is the type of the entry's value.
 	Type Type
-	// Text is the text of a scalar on the same line as its key. It is nil for all other values, and for a scalar with
-	// escape sequences.
+	// Text is the text of a scalar that is on the same line as its key. It is nil for all other values, and for a scalar
+	// with escape sequences.
 	Text []byte
-	// Lines contains the lines from this entry's key up to the next entry's key. They are a valid document of their
-	// own.
+	// Lines contains the lines from this entry's key up to the next entry's key. The lines are a valid document by
+	// themselves.
 	Lines []byte
 }
 
-// Outline returns the top-level entries of a YAML document, in the document's order. No key occurs twice. Outline
-// returns false unless the YAML library can certainly decode the document.
+// Outline returns the top-level entries of a YAML document, in the document's order. Keys are unique. Outline returns
+// false unless the YAML library can certainly decode the document.
 func Outline(data []byte) ([]Entry, bool) {
 	if !isPrintable(data) {
 		return nil, false

@@ -11,15 +11,15 @@ import (
 const (
 	// control is a control character, which no supported document contains.
 	control = 1 << iota
-	// multi is a byte of a UTF-8 character that consists of several bytes.
+	// multi is a byte of a UTF-8 character that is longer than one byte.
 	multi
 	carriage
 	// indicator is a byte that cannot begin a plain scalar, that is, a scalar without quotes.
 	indicator
 	// inText is a byte that may terminate a plain scalar: ":" or "#".
 	inText
-	// inFlow is a byte that we support in a plain scalar inside a flow collection, such as [a, b]. YAML allows many
-	// more.
+	// inFlow is a byte that we support in a plain scalar inside a flow collection, such as [a, b]. YAML allows many more
+	// bytes.
 	inFlow
 )
 
@@ -48,8 +48,8 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// isPrintable reports whether data is UTF-8, needs no escape sequences in YAML, and uses only LF or CRLF as line
-// breaks.
+// isPrintable reports whether data is UTF-8, contains only characters that YAML permits without an escape sequence,
+// and uses only LF or CRLF as line breaks.
 func isPrintable(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch classes[data[i]] & (control | multi | carriage) {
@@ -74,7 +74,7 @@ func isPrintable(data []byte) bool {
 // byteOrderMark is supported only as the first character of a document.
 const byteOrderMark = '\uFEFF'
 
-// printableRune reports whether a character of several bytes is valid UTF-8 and may occur in YAML without an escape
+// printableRune reports whether a multi-byte character is valid UTF-8 and may occur in YAML without an escape
 // sequence. It returns false for U+0085, U+2028 and U+2029, which YAML 1.1 reads as line breaks.
 func printableRune(r rune, size int) bool {
 	switch {

@@ -2,7 +2,7 @@
 
 package blockyaml
 
-// maxFlow is the maximum size of a flow collection in bytes. No key in so small a collection can exceed maxKey.
+// maxFlow is the maximum size of a flow collection in bytes. It ensures that no key in the collection exceeds maxKey.
 // maxFlowDepth is the maximum nesting of flow collections.
 const (
 	maxFlow      = 1024
@@ -94,7 +94,7 @@ func (s *scanner) flowPlain(at int) (int, bool) {
 	return end, end > at
 }
 
-// pastSpaces returns the offset of the first byte from data[at] on that is not a space.
+// pastSpaces returns the offset of the first byte at or after data[at] that is not a space.
 func (s *scanner) pastSpaces(at int) int {
 	for at < s.line.end && s.data[at] == ' ' {
 		at++

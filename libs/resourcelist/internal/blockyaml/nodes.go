@@ -4,7 +4,7 @@ package blockyaml
 
 import "bytes"
 
-// proveItem reads the first line of a sequence item, whose dash is data[at]. Like all methods whose names begin
+// proveItem reads the first line of a sequence item, whose dash is at data[at]. Like all methods whose names begin
 // with "prove", it returns false if the text may be invalid.
 func (s *scanner) proveItem(at int) bool {
 	at, more := s.skipSpaces(at + 1)
@@ -15,8 +15,8 @@ func (s *scanner) proveItem(at int) bool {
 	return s.proveNode(at)
 }
 
-// proveEntry reads an entry of the innermost open mapping. The entry's key is data[at:colon]. It returns false if
-// the entry may be invalid.
+// proveEntry reads an entry of the innermost open mapping. The entry's key is data[at:colon]. proveEntry returns false
+// if the entry may be invalid.
 func (s *scanner) proveEntry(at, colon int) bool {
 	if s.depth == 0 && !s.addEntry(at, colon) {
 		return false
@@ -29,8 +29,8 @@ func (s *scanner) proveEntry(at, colon int) bool {
 	return s.proveValue(at)
 }
 
-// proveNode reads the value at data[at], or the first line of the value if it is a mapping or a sequence. It
-// returns false if the value may be invalid.
+// proveNode reads the value at data[at]. If the value is a mapping or a sequence, it reads only the value's first
+// line. It returns false if the value may be invalid.
 func (s *scanner) proveNode(at int) bool {
 	column := at - s.line.start
 	if s.isDash(at) {
@@ -56,8 +56,8 @@ func (s *scanner) proveValue(at int) bool {
 	}
 }
 
-// addEntry appends a top-level entry with the key data[at:colon]. The entry has the type Null until a value is
-// found. addEntry returns false if the key contains escape sequences or is a duplicate.
+// addEntry appends a top-level entry with the key data[at:colon]. The entry has the type Null until the scanner finds
+// a value. addEntry returns false if the key contains escape sequences or is a duplicate.
 func (s *scanner) addEntry(at, colon int) bool {
 	key := s.data[at:colon]
 	if quote := key[0]; quote == '"' || quote == '\'' {
@@ -81,15 +81,15 @@ func (s *scanner) addEntry(at, colon int) bool {
 	return true
 }
 
-// setType stores the type of the current value, but ignores values below the top level.
+// setType stores the type of the current value. It ignores values below the top level.
 func (s *scanner) setType(typ Type) {
 	if s.depth == 0 {
 		s.entries[len(s.entries)-1].Type = typ
 	}
 }
 
-// setScalar stores the text of the current value, which is a scalar. The text is nil if the scalar contains escape
-// sequences or spans several lines.
+// setScalar stores the text of the current value, which is a scalar. Callers must pass nil if the scalar contains
+// escape sequences or spans several lines.
 func (s *scanner) setScalar(text []byte) {
 	s.setType(Scalar)
 	if s.depth == 0 {

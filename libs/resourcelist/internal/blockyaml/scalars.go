@@ -4,7 +4,7 @@ package blockyaml
 
 import "bytes"
 
-// maxKey is the maximum length of a key in bytes. YAML requires the colon within 1024 characters.
+// maxKey is the maximum length of a key in bytes. YAML requires the colon within 1024 characters of the key's start.
 const maxKey = 1024
 
 // findColon returns the offset of the colon after the key at data[at], or false if there is no valid key.
@@ -48,15 +48,15 @@ func (s *scanner) provePlain(at int) bool {
 	return ok
 }
 
-// proveContinuation reads a further line of a plain scalar. The text of the line begins at data[at].
+// proveContinuation reads a line that continues a plain scalar. The text of the line begins at data[at].
 func (s *scanner) proveContinuation(at int) bool {
 	_, ok := s.plainText(at)
 	s.setScalar(nil)
 	return ok
 }
 
-// plainText reads the text of a plain scalar from data[at] to a comment or the end of the line. It returns the
-// offset of the text's end, after trailing blanks. A comment also ends the scalar.
+// plainText reads the text of a plain scalar from data[at] to the end of the line or to a comment, which also ends the
+// scalar. It returns the offset after the text and its trailing blanks.
 func (s *scanner) plainText(at int) (int, bool) {
 	for i := at; i < s.line.end; i++ {
 		if classes[s.data[i]]&inText == 0 {
@@ -84,8 +84,8 @@ func (s *scanner) endsPlain(at int) bool {
 	return at > s.line.start && isBlank(s.data[at-1])
 }
 
-// proveQuoted reads the quoted scalar that begins at data[at]. The scalar may span several lines with any
-// indentation. It returns false if the scalar may be invalid.
+// proveQuoted reads the quoted scalar that begins at data[at]. The scalar may span several lines with any indentation.
+// proveQuoted returns false if the scalar may be invalid.
 func (s *scanner) proveQuoted(at int) bool {
 	end, ok := s.quoteEnd(at, len(s.data))
 	if !ok {
@@ -104,7 +104,7 @@ func (s *scanner) proveQuoted(at int) bool {
 	return s.endsLine(end)
 }
 
-// moveTo moves to the line that contains data[at], which must be after the current line.
+// moveTo moves to the line that contains data[at]. This line must be after the current line.
 func (s *scanner) moveTo(at int) {
 	start := bytes.LastIndexByte(s.data[:at], '\n') + 1
 	s.line = lineAt(s.data, start)
@@ -139,14 +139,14 @@ func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	return 0, false
 }
 
-// escapeSize returns the length of the escape sequence at the start of b, or 0 if it may be invalid.
+// escapeSize returns the length of the escape sequence at the start of b, or 0 if the sequence may be invalid.
 func escapeSize(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
 	switch b[1] {
 	case '\r', '\n':
-		return 1 // the backslash; the caller reads the line break
+		return 1 // counts only the backslash: the caller reads the line break
 	case '0', 'a', 'b', 't', '\t', 'n', 'v', 'f', 'r', 'e', ' ', '"', '\'', '\\', 'N', '_', 'L', 'P':
 		return 2
 	case 'x':
@@ -181,8 +181,8 @@ func hexEscapeSize(b []byte, digits int) int {
 	return 2 + digits
 }
 
-// blockScalar reads all lines of a literal or folded scalar. The scalar's indicator, "|" or ">", is data[at]. It
-// returns false if the scalar may be invalid.
+// blockScalar reads all lines of a literal or folded scalar, whose indicator, "|" or ">", is at data[at]. It returns
+// false if the scalar may be invalid.
 func (s *scanner) blockScalar(at int) bool {
 	given, ok := s.blockHeader(at)
 	if !ok {
@@ -206,8 +206,8 @@ func (s *scanner) blockScalar(at int) bool {
 	return true
 }
 
-// blockHeader reads the first line of a block scalar, whose indicator is data[at]. It returns the indentation in
-// this line, such as 2 for "|2", or 0 if there is none. It returns false if the line may be invalid.
+// blockHeader reads the first line of a block scalar, whose indicator is at data[at]. It returns the indentation that
+// this line specifies, such as 2 for "|2", or 0 if it specifies none. It returns false if the line may be invalid.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {
@@ -223,9 +223,9 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar whose first line does not specify it. It is the
-// indentation of the first line that is not blank, or parent+1 for an empty scalar. detectIndent returns false if
-// an earlier blank line is indented more, because the scalar is then invalid.
+// detectIndent returns the indentation of a block scalar whose first line specifies none. The indentation is taken
+// from the scalar's first line that is not blank. For an empty scalar, it is parent+1. If an earlier blank line has
+// more spaces, the scalar is invalid, and detectIndent returns false.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {

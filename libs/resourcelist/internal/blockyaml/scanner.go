@@ -4,14 +4,14 @@ package blockyaml
 
 import "bytes"
 
-// maxDepth is the maximum nesting of collections. The YAML library permits more, and real lists need much less.
+// maxDepth is the maximum nesting of collections. The YAML library permits more, but real lists need much less.
 const maxDepth = 128
 
 // maxEntries is the maximum number of top-level entries. A ResourceList contains five: apiVersion, kind, items,
 // functionConfig and results.
 const maxEntries = 8
 
-// scanner reads a YAML document line by line. The methods that read a part of the document return true only if
+// scanner reads a YAML document line by line. Methods that read a part of the document return true only if
 // go.yaml.in/yaml/v3 can certainly decode this part. They then move past the part.
 type scanner struct {
 	data []byte
@@ -37,7 +37,7 @@ type state uint8
 const (
 	// complete means that no value is unfinished, so that the next line must begin an entry or an item.
 	complete state = iota
-	// due means that a key or a dash was read, whose value must follow.
+	// due means that the scanner has read a key or a dash, and that the value must follow.
 	due
 	// continuable means that the last value is a plain scalar, which the next line may continue.
 	continuable
@@ -50,8 +50,8 @@ func (s *scanner) innermost() collection {
 	return s.nested[s.depth-1]
 }
 
-// readLine reads the current line. If a quoted or block scalar begins in it, readLine also reads the other lines of
-// the scalar. It returns false if the lines may be invalid.
+// readLine reads the current line. If a quoted or block scalar begins in this line, readLine also reads the other
+// lines of the scalar. It returns false if the lines may be invalid.
 func (s *scanner) readLine() bool {
 	at, indent, before := s.line.text, s.line.indent(), s.state
 	s.state = complete
@@ -71,8 +71,8 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling reads a line that begins another entry or item of an open collection. It closes the collections
-// inside this collection. It returns false if the line may be invalid.
+// proveSibling reads a line that begins another entry or item of an open collection. It closes the collections that
+// are nested in this collection. It returns false if the line may be invalid.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
 	for s.depth > 0 && (s.innermost().indent > indent || (s.innermost() == collection{Sequence, indent} && !dash)) {
@@ -89,7 +89,7 @@ func (s *scanner) proveSibling(at, indent int) bool {
 	return ok && top.typ == Mapping && s.proveEntry(at, colon)
 }
 
-// openCollection adds a collection to the open collections. It returns false if maxDepth collections are open.
+// openCollection adds a collection to the open collections. It returns false if maxDepth collections are already open.
 func (s *scanner) openCollection(typ Type, indent int) bool {
 	if s.depth == maxDepth {
 		return false
@@ -100,17 +100,17 @@ func (s *scanner) openCollection(typ Type, indent int) bool {
 	return true
 }
 
-// isDash reports whether data[at] is the dash that begins a sequence item.
+// isDash reports whether data[at] is a dash that begins a sequence item.
 func (s *scanner) isDash(at int) bool {
 	return s.data[at] == '-' && (at+1 == s.line.end || isBlank(s.data[at+1]))
 }
 
 // line describes a line of the document. Its fields are offsets in the document.
 type line struct {
-	start int // the first byte
-	text  int // the first byte that is not a space
-	end   int // past the last byte that is neither space nor line break
-	next  int // the first byte of the next line
+	start int // offset of the first byte
+	text  int // offset of the first byte that is not a space
+	end   int // offset after the last byte that is neither space nor line break
+	next  int // offset of the first byte of the next line
 }
 
 // indent returns the number of spaces at the start of the line.
@@ -170,7 +170,7 @@ func (s *scanner) skipSpaces(at int) (int, bool) {
 	return at, at < s.line.end && !comment
 }
 
-// endsLine reports whether the rest of the line, from data[at] on, is empty or a comment.
+// endsLine reports whether the rest of the line, beginning at data[at], is empty or a comment.
 func (s *scanner) endsLine(at int) bool {
 	_, more := s.skipSpaces(at)
 	return !more
