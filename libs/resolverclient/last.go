@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// maxLastAge is the maximum age of a stored answer to use while the image-resolver is unavailable.
+	// maxLastAge is the maximum age of a stored answer that we return while the image-resolver is unavailable.
 	maxLastAge = time.Hour
-	// maxLastWait limits the wait for the image-resolver if there is a stored answer. The wait is also limited to half
+	// maxLastWait is the maximum wait for the image-resolver if there is a stored answer. The wait also ends after half
 	// of the time until the caller's deadline.
 	maxLastWait = 3 * time.Second
 	// retryInterval is the interval between queries for a key while the image-resolver or the registry is unavailable.
 	retryInterval = 5 * time.Second
 )
 
-// lastAnswers stores the image-resolver's answers for times when the image-resolver is unavailable. At other times,
-// each call queries the image-resolver. This costs about a millisecond, because the image-resolver has a cache.
+// lastAnswers stores the image-resolver's answers, and returns them while the image-resolver is unavailable. At other
+// times, each call queries the image-resolver. A query takes only about a millisecond, because the image-resolver has
+// a cache.
 type lastAnswers[K comparable, V any] struct {
 	ask        func(ctx context.Context, key K) (V, error)
 	hangs      func(context.Context) bool
@@ -38,13 +39,13 @@ type lastAnswers[K comparable, V any] struct {
 type lastAnswer[V any] struct {
 	value V
 	at    time.Time
-	// retryAt is the earliest time of the next query after a failure. It is zero if no query failed since at. Each key
-	// has its own time, because an image-resolver also answers Unavailable if only the key's registry is unavailable.
+	// retryAt is the earliest time of the next query after a failure. It is zero if no query has failed since at. Each
+	// key has its own time, because an image-resolver also returns Unavailable if only the key's registry is unavailable.
 	retryAt time.Time
 }
 
-// newLastAnswers returns an empty lastAnswers. The function ask queries the image-resolver, and its errors must
-// have classes of package fault. There are no queries for stored answers while the function hangs returns true. The
+// newLastAnswers returns an empty lastAnswers. The function ask queries the image-resolver, and its errors must have
+// classes of package fault. While the function hangs returns true, keys with a stored answer are not queried. The
 // counter stale counts the uses of stored answers, by kind.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), hangs func(context.Context) bool, sizeOf func(K, V) int64,
@@ -66,7 +67,7 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	if last == nil {
 		return l.query(ctx, key)
 	}
-	if !l.claimQuery(last) || l.hangs(ctx) { // in this order, because hangs may wait for a name server
+	if !l.claimQuery(last) || l.hangs(ctx) { // order matters: hangs may wait for a name server
 		l.countStale(ctx)
 		return last.value, nil
 	}
@@ -88,7 +89,8 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	return last.value, nil
 }
 
-// known returns the stored answer for a key. It returns nil if there is none that is younger than maxLastAge.
+// known returns the stored answer for a key. It returns nil if no answer is stored or the answer is older than
+// maxLastAge.
 func (l *lastAnswers[K, V]) known(key K) *lastAnswer[V] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,8 +100,8 @@ func (l *lastAnswers[K, V]) known(key K) *lastAnswer[V] {
 	return nil
 }
 
-// claimQuery reports whether the caller should query the image-resolver. After a failed query, only one caller per
-// key and retryInterval queries it. All other callers get the stored answer without a delay.
+// claimQuery reports whether the caller should query the image-resolver for a key. After a failed query, only one
+// caller per retryInterval queries again. All other callers get the stored answer immediately.
 func (l *lastAnswers[K, V]) claimQuery(last *lastAnswer[V]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +115,7 @@ func (l *lastAnswers[K, V]) claimQuery(last *lastAnswer[V]) bool {
 	return true
 }
 
-// query queries the image-resolver, and stores the answer for the next outage of the image-resolver.
+// query queries the image-resolver, and stores the answer for later outages.
 func (l *lastAnswers[K, V]) query(ctx context.Context, key K) (V, error) {
 	value, err := l.ask(ctx, key)
 	if err != nil {

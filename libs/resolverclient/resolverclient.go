@@ -17,12 +17,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// maxBytes limits the memory for stored lists of tags and, separately, for stored images of about 3 KiB each.
+// maxBytes limits the memory for stored lists of tags, and separately the memory for stored images of about 3 KiB
+// each.
 const maxBytes = 16 << 20
 
-// Client calls an image-resolver in another process. Its errors have classes of package fault. Callers must not
-// change its answers, because several callers share an answer. Client reads only the repository, the image and the
-// tag constraint of a request, because its callers set no other field.
+// Client calls an image-resolver in another process. Its errors have classes of package fault. Callers must not change
+// its answers, because several callers share them. Client reads only the repository, the image and the tag constraint
+// of a request, because its callers set no other field.
 type Client struct {
 	tags   *lastAnswers[string, *imageresolverv1.ListTagsResponse]
 	images *lastAnswers[imageKey, *imageresolverv1.ResolveImageResponse]
@@ -31,7 +32,7 @@ type Client struct {
 type imageKey struct{ image, constraint string }
 
 // New returns a Client that sends its queries with the given RPC client. The function hangs reports whether the
-// image-resolver leaves calls unanswered at present, as rpcclient.Client.Hangs does.
+// image-resolver currently leaves calls unanswered, as rpcclient.Client.Hangs does.
 func New(
 	client imageresolverv1connect.ImageResolverServiceClient, hangs func(context.Context) bool,
 	meters metric.MeterProvider,
@@ -41,7 +42,7 @@ func New(
 		return resp, rpcfault.FromConnect(err)
 	}
 	tagsBytes := func(repository string, resp *imageresolverv1.ListTagsResponse) int64 {
-		const text = 32 // bytes of a string's header, and of rounding by the allocator
+		const text = 32 // bytes for a string's header and for rounding by the allocator
 		return int64(len(repository) + proto.Size(resp) + text*len(resp.GetTags()))
 	}
 	askImage := func(ctx context.Context, k imageKey) (*imageresolverv1.ResolveImageResponse, error) {
@@ -68,8 +69,8 @@ func (c *Client) ListTags(
 	return c.tags.get(ctx, req.GetRepository())
 }
 
-// ResolveImage implements imageresolverv1connect.ImageResolverServiceClient. It returns a stored answer without a
-// query if the request contains a digest, because the image with a digest never changes.
+// ResolveImage implements imageresolverv1connect.ImageResolverServiceClient. If the request contains a digest, it
+// returns a stored answer without a query, because the image with a digest never changes.
 func (c *Client) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

@@ -56,20 +56,21 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Fits reports whether a wait would end before ctx's deadline. If not, callers should return the last error now.
+// Fits reports whether a wait would end before ctx's deadline. If not, callers should return their last error
+// immediately.
 func Fits(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) > wait
 }
 
-// DeadlineMargin is the maximum time before a deadline at which a service returns DeadlineExceeded. The explanation
-// in the error then reaches the caller in time. All services must use the same margin. It also covers the delay of
-// each call between services, because deadlines are sent as durations.
+// DeadlineMargin is the maximum time before a caller's deadline at which a service returns DeadlineExceeded. By
+// returning early, the service ensures that its explanation reaches the caller in time. All services must use the same
+// margin. It also covers the delay of each call between services, because deadlines are sent as durations.
 const DeadlineMargin = time.Second
 
-// EarlyDeadline returns ctx with an earlier deadline, so that an error at this deadline still reaches the caller.
-// The deadline is earlier by a tenth of the remaining time, but by at most DeadlineMargin. If ctx has no deadline,
-// EarlyDeadline returns it unchanged.
+// EarlyDeadline returns ctx with an earlier deadline, so that an error at this deadline still reaches the caller. The
+// new deadline is earlier by a tenth of the remaining time, but at most by DeadlineMargin. If ctx has no deadline,
+// EarlyDeadline returns ctx unchanged.
 func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -80,7 +81,7 @@ func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // NearDeadline reports whether ctx's deadline has passed or is at most DeadlineMargin away. Use it when another
-// service returns DeadlineExceeded. If ctx's deadline is not near, that service had a deadline of its own.
+// service returns DeadlineExceeded: if ctx's deadline is not near, the service had a deadline of its own.
 func NearDeadline(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= DeadlineMargin

@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	// lookupInterval is the age of a service's addresses at which a call looks them up again in the background.
+	// lookupInterval is the age of a service's addresses at which a call starts a new lookup in the background.
 	lookupInterval = 5 * time.Second
 	lookupTimeout  = 5 * time.Second
 	// oldAfter is the age of a service's addresses at which a call waits for a new lookup, for up to lookupWait. By
 	// then, all replicas may have new addresses.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
-	// probeInterval is the interval between health checks of a replica that does not answer a call.
+	// probeInterval is the interval between health checks of a replica that has not answered a call.
 	probeInterval = time.Second
 	// probeTimeout is the timeout of a health check. It doubles with each retry of a call.
 	probeTimeout = time.Second
@@ -48,7 +48,7 @@ type balancer struct {
 	silences metric.Int64Counter
 	log      *slog.Logger
 
-	closed  chan struct{} // closed with the client
+	closed  chan struct{} // closed when the client is closed
 	tasks   sync.WaitGroup
 	lookups singleflight.Group
 
@@ -75,9 +75,9 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// Hangs reports whether all replicas of the service left a call unanswered, and have answered no health check since
-// then. It returns false if a replica only refused a connection, because the replica may be restarting. Like a call,
-// it looks up old addresses again.
+// Hangs reports whether each replica of the service has left a call unanswered, and has not answered a health check
+// since then. It returns false if a replica only refused a connection, because this replica may be restarting. Like a
+// call, Hangs looks up old addresses again.
 func (c *Client) Hangs(ctx context.Context) bool {
 	b := c.balancer
 	err := b.awaitAddresses(ctx)
@@ -120,15 +120,15 @@ func (b *balancer) awaitAddresses(ctx context.Context) error {
 	}
 }
 
-// refreshAddresses looks up the addresses of the service's replicas, and keeps the connections to replicas that
-// still exist.
+// refreshAddresses looks up the addresses of the service's replicas, and keeps the connections to replicas that still
+// exist.
 func (b *balancer) refreshAddresses() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	found, err := b.lookup(ctx, b.url.Hostname())
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known = time.Now() // delays the next lookup, also after an error
+	b.known = time.Now() // delays the next lookup, even after an error
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("look up %s: no addresses", b.url.Hostname())
 	}
@@ -170,10 +170,11 @@ func withPort(u *url.URL, addresses []string) []string {
 	return out
 }
 
-// markSilent records that a replica does not answer. Calls then try it last until it answers a health check.
+// markSilent records that a replica does not answer. Calls then try this replica last until it answers a health check.
 func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
-	b.known = time.Now().Add(-lookupInterval) // the next call looks up addresses again, because the replica may be gone
+	// The replica may be gone, so the next call looks up the addresses again.
+	b.known = time.Now().Add(-lookupInterval)
 	b.mu.Unlock()
 	if errors.Is(err, ErrSilent) {
 		e.hangs.Store(true)
@@ -199,7 +200,8 @@ func (b *balancer) revive(e *Replica) {
 		}
 	}
 	e.silent.Store(false)
-	e.hangs.Store(false) // after silent, so that markSilent starts a further revive if it stores true meanwhile
+	// We reset hangs after silent, because a concurrent markSilent that sees silent as false starts another revive.
+	e.hangs.Store(false)
 }
 
 // hasReplica reports whether a replica still belongs to the service.
@@ -209,8 +211,8 @@ func (b *balancer) hasReplica(e *Replica) bool {
 	return slices.Contains(b.endpoints, e)
 }
 
-// answersProbe reports whether a replica answers a health check within the timeout. An error that the replica
-// returns is an answer too.
+// answersProbe reports whether a replica answers a health check within the timeout. An error that the replica returns
+// counts as an answer too.
 func (b *balancer) answersProbe(ctx context.Context, e *Replica, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(e.withReplica(ctx), timeout)
 	defer cancel()
@@ -229,13 +231,13 @@ func (b *balancer) close() {
 	}
 }
 
-// newSilences returns the metric that counts how often a replica stopped answering.
+// newSilences returns a metric that counts how often replicas stopped answering.
 func newSilences(meters metric.MeterProvider) metric.Int64Counter {
 	return telemetry.Must(meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
 		metric.WithDescription("Replicas of another service that were found not to answer. Labels: service.")))
 }
 
-// serviceOf returns the name of the Kubernetes Service, which is the first part of the host name in address.
+// serviceOf returns the name of a Kubernetes Service, which is the first part of the host name in address.
 func serviceOf(address *url.URL) string {
 	service, _, _ := strings.Cut(address.Hostname(), ".")
 	return service
@@ -246,7 +248,7 @@ type Replica struct {
 	address   string // host:port
 	service   *balancer
 	transport atomic.Pointer[http.Transport]
-	// silent is true while the replica does not answer. Calls then try the other replicas first.
+	// silent is true while the replica does not answer. Calls then try other replicas first.
 	silent atomic.Bool
 	// hangs is true if the replica is silent and left a call unanswered (see ErrSilent).
 	hangs atomic.Bool
@@ -258,8 +260,8 @@ func newReplica(address string, service *balancer) *Replica {
 	return r
 }
 
-// renewConnections makes later calls open new connections. If the address is the cluster IP of a Service, these may
-// reach another pod of the Service.
+// renewConnections makes later calls open new connections. If the address is the cluster IP of a Service, the new
+// connections may reach another pod of the Service.
 func (r *Replica) renewConnections() {
 	former := r.transport.Swap(r.service.dial())
 	former.CloseIdleConnections()
@@ -275,10 +277,11 @@ func (r *Replica) Silent() bool { return r.silent.Load() }
 
 func (r *Replica) close() { r.transport.Load().CloseIdleConnections() }
 
-// endpointKey is the context key of the replica that a call must use.
+// endpointKey is the context key for the replica that a call must use.
 type endpointKey struct{}
 
-// router sends a request to the replica in the request's context. Without a replica, it uses the host in the URL.
+// router sends a request to the replica in the request's context. If the context contains no replica, it uses the host
+// in the URL.
 type router struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// retryFor limits the time for retries of a call to an unreachable service. It is long enough for a replica to
+	// retryFor is the maximum time for retries of a call to an unreachable service. It is long enough for a replica to
 	// restart, and for a busy node to learn the endpoints of a new Service.
 	retryFor = 15 * time.Second
 	// firstWait is the delay before the first retry of a call that did not reach the service. The delay doubles with
@@ -22,12 +22,12 @@ const (
 	maxWait   = time.Second
 )
 
-// ErrSilent is the error of a call if the replica answers neither the call nor a health check.
+// ErrSilent is the error of a call when the replica answers neither the call nor a health check.
 var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
-// WrapUnary implements connect.Interceptor. It distributes calls over the replicas of the service. For up to 15
-// seconds, it retries a call at the next replica if a replica cannot be reached or stops answering. It does not
-// retry a call that a replica answered with an error.
+// WrapUnary implements connect.Interceptor. It distributes calls over the replicas of the service. If a replica cannot
+// be reached or stops answering, it retries the call at the next replica, for up to 15 seconds. It does not retry a
+// call that a replica answered with an error.
 func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		deadline := time.Now().Add(retryFor)
@@ -44,7 +44,7 @@ func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingClient implements connect.Interceptor. It neither distributes nor retries streams.
+// WrapStreamingClient implements connect.Interceptor. It does not distribute or retry streams.
 func (b *balancer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
@@ -79,14 +79,14 @@ func (b *balancer) callReplicas(
 // service's name is resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// ProbeTimeout is the timeout of health checks during the first attempt of a call. Callers should double it for
-// each further attempt, because the replica may just be slow.
+// ProbeTimeout is the timeout of health checks during the first attempt of a call. Callers should double it for each
+// further attempt, because the replica may only be slow.
 const ProbeTimeout = probeTimeout
 
-// Call runs the function call, which sends requests to the replica. It also sends a health check every second until
-// call calls answered. If the replica does not answer within timeout, Call cancels call and returns [ErrSilent].
-// Later calls then try the replica last until it answers a health check. They also do so after an error for which
-// unreached returns true.
+// Call runs the function call, which sends requests to the replica. Until call calls answered, it also sends a health
+// check every second. If a health check is not answered within timeout, Call cancels call and returns [ErrSilent].
+// Later calls then try the replica last until it answers a health check. The same applies after an error for which the
+// function unreached returns true.
 func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
@@ -94,7 +94,7 @@ func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached fun
 	defer giveUp(nil)
 	probing, answered := context.WithCancel(watched)
 	defer answered()
-	go func() { // returns when probing is cancelled, at the end of the call at the latest
+	go func() { // returns when probing is canceled, at the latest when Call returns
 		for retry.Sleep(probing, probeInterval) {
 			if !r.service.answersProbe(probing, r, timeout) && probing.Err() == nil {
 				giveUp(ErrSilent)
@@ -114,7 +114,7 @@ func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached fun
 	return err
 }
 
-// isUnreached reports whether a call failed without an answer from the service and may be retried.
+// isUnreached reports whether a call may be retried because it failed without an answer from the service.
 func isUnreached(err error) bool {
 	return connect.CodeOf(err) == connect.CodeUnavailable && !connect.IsWireError(err)
 }

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// dialTimeout is the timeout for opening a connection. It is short, because packets to a deleted pod, or to a
-	// Service that is new to the node, are dropped without a reply.
+	// dialTimeout is the timeout for opening a connection. It is short, because nodes silently drop packets to a deleted
+	// pod, or to a Service that is new to the node.
 	dialTimeout = time.Second
-	// pingAfter is the time without received data after which the client sends an HTTP/2 ping. Without pings, the
-	// client would notice the loss of a host only after many minutes.
+	// pingAfter is the time without received data after which the client sends an HTTP/2 ping. Without pings, the client
+	// would notice only after many minutes that a host is lost.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxConnections limits the connections to an address, which all calls share. Without it, many calls at the same
-	// time would each open a connection, and exceed the server's limit for a client address.
+	// maxConnections limits the connections to an address, which all calls share. Without this limit, many concurrent
+	// calls would each open a connection, and exceed the server's limit for a client address.
 	maxConnections = 16
 	// idleTimeout is the time after which an unused connection is closed.
 	idleTimeout = 5 * time.Minute
@@ -49,15 +49,15 @@ type Client struct {
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer
-	// dial opens connections, and lookup resolves host names. Tests replace both by [OverNetwork].
+	// dial opens connections, and lookup resolves host names. Tests replace both with [OverNetwork].
 	dial   dial
 	lookup lookup
 }
 
-// New returns a client for the service at address, such as https://host:port. Callers must close the client. It
-// sends all requests to address, unless [Client.Balanced] or [Replica.Call] selects a replica. Secure configures
-// TLS for https. If it is nil, the client trusts the operating system's authorities, and the server's certificate
-// must contain the host name in address.
+// New returns a client for the service at address, such as https://host:port. Callers must close the client. The
+// client sends all requests to address, unless [Client.Balanced] or [Replica.Call] selects a replica. Secure
+// configures TLS for https. If secure is nil, the client trusts the operating system's authorities, and the server's
+// certificate must contain the host name in address.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	c := &Client{dial: (&net.Dialer{Timeout: dialTimeout}).DialContext, lookup: lookupHost}
 	for _, option := range options {
@@ -68,7 +68,7 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 		return nil, fmt.Errorf("read a service's address: %w", err)
 	}
 	if secure == nil {
-		// All replicas use the certificate of the service. The client therefore expects the service's name, even if it
+		// All replicas use the certificate of the service. The client therefore expects the service's name, even when it
 		// connects to the IP address of a replica.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
@@ -85,9 +85,9 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 	return c, nil
 }
 
-// Balanced returns an option that distributes the calls of a generated client over the IP addresses of the service.
-// For up to 15 seconds, a call is retried at the next replica if its replica cannot be reached or stops answering.
-// The calls must therefore be safe to repeat. Calls try replicas that do not answer last.
+// Balanced returns an option that distributes the calls of a generated client over the IP addresses of the service. If
+// a replica cannot be reached or stops answering, its calls are retried at the next replica, for up to 15 seconds. The
+// calls must therefore be safe to repeat. Calls try replicas that do not answer last.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
 // newTransport returns the HTTP/2 transport for the connections to a service or to one of its replicas.
@@ -107,8 +107,8 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainErrors wraps dial to return timeout errors without their type. With the type, callers would mistake a
-// timeout of the connection for the end of their own deadline. It also wraps each opened connection in plainConn.
+// plainErrors wraps dial so that it returns timeout errors without their type. With the type, callers would mistake a
+// timeout of the connection for their own deadline. It also wraps each opened connection in plainConn.
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -122,7 +122,7 @@ func plainErrors(dial dial) dial {
 	}
 }
 
-// Close stops health checks and closes unused connections. Callers must call it once. It ignores a nil Client.
+// Close stops health checks and closes unused connections. Callers must call it once. A nil Client does nothing.
 func (c *Client) Close() {
 	if c == nil {
 		return
@@ -133,7 +133,7 @@ func (c *Client) Close() {
 
 type lookup func(ctx context.Context, host string) ([]string, error)
 
-// OverNetwork returns an option for tests that replaces the machine's network and DNS by the given functions. If
+// OverNetwork returns an option for tests that replaces the machine's network and DNS with the given functions. If
 // dial is nil, the client uses the machine's network.
 func OverNetwork(
 	dial func(ctx context.Context, network, address string) (net.Conn, error),
@@ -147,8 +147,8 @@ func OverNetwork(
 	}
 }
 
-// lookupHost returns the IP addresses of a host. It omits IPv6 addresses if the host has IPv4 addresses, so that a
-// replica with both does not count twice.
+// lookupHost returns the IP addresses of a host. If the host has IPv4 addresses, it omits the IPv6 addresses, so that
+// a replica with both does not count twice.
 func lookupHost(ctx context.Context, host string) ([]string, error) {
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -165,8 +165,8 @@ func lookupHost(ctx context.Context, host string) ([]string, error) {
 }
 
 // plainConn is a connection that returns ECONNRESET and EPIPE as errors without a type. These errors mean that the
-// server broke the connection. Connect would convert them to Canceled, as if a client had left, and callers would
-// not retry.
+// server broke the connection. Connect would convert them to Canceled, as if a client had disconnected, and callers
+// would not retry.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.
@@ -181,8 +181,8 @@ func (c plainConn) Write(p []byte) (int, error) {
 	return n, plainError(err)
 }
 
-// plainError removes the type of ECONNRESET and EPIPE errors, because Connect would misinterpret it. It returns
-// other errors unchanged.
+// plainError removes the type of ECONNRESET and EPIPE errors, because Connect would misinterpret it. It returns any
+// other error unchanged.
 func plainError(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return errors.New(err.Error())
