@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcfault converts errors of package fault to RPC errors with a status code, and back. It contains the
-// only mapping between the classes of errors and the codes.
+// Package rpcfault converts errors of package fault to RPC errors with a status code, and RPC errors back to errors of
+// package fault. It contains the only mapping between the classes of errors and the status codes.
 package rpcfault
 
 import (
@@ -23,15 +23,15 @@ import (
 // data as a status detail.
 type Detailer interface {
 	error
-	// Detail returns the data, or nil. It must be smaller than 16 KiB, because the server sends it in a header.
+	// Detail returns the data, or nil. The data must be smaller than 16 KiB, because the server sends it in a header.
 	Detail() proto.Message
 }
 
-// maxMessageBytes is the maximum length of an RPC error message. The server sends the message in a header, in the
-// worst case with three bytes for each byte. Proxies reject headers of more than about 60 KiB.
+// maxMessageBytes is the maximum length of an RPC error message. The server sends the message in a header, where each
+// byte may need up to three bytes. Proxies reject headers of more than about 60 KiB.
 const maxMessageBytes = 8 << 10
 
-// maxRetryAfter limits the delay in retry hints, because callers wait as long as a hint says.
+// maxRetryAfter limits the delay in retry hints, because callers wait as long as a hint tells them.
 const maxRetryAfter = 5 * time.Minute
 
 var codes = map[fault.Class]connect.Code{
@@ -47,11 +47,11 @@ var codes = map[fault.Class]connect.Code{
 	fault.Unimplemented:    connect.CodeUnimplemented,
 }
 
-// Code returns the code of err's class.
+// Code returns the status code for err's class.
 func Code(err error) connect.Code { return codes[fault.Of(err)] }
 
-// ToConnect converts err to an RPC error with the text of err and the status code of err's class. The RPC error
-// also contains err's status detail and retry hint, if any. ToConnect returns nil for nil, and returns a
+// ToConnect converts err to an RPC error with the text of err and the status code of err's class. The RPC error also
+// contains err's status detail and retry hint, if err has them. ToConnect returns nil for nil, and returns a
 // *connect.Error unchanged.
 func ToConnect(err error) error {
 	if err == nil {
@@ -75,8 +75,8 @@ func text(err error) string {
 	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }
 
-// addDetail adds msg to the details of cerr, unless msg is nil. It omits a message that cannot be marshalled,
-// because the text of the error contains the same information.
+// addDetail adds msg to the details of cerr, unless msg is nil. It omits a message that cannot be marshaled, because
+// the text of the error contains the same information.
 func addDetail(cerr *connect.Error, msg proto.Message) {
 	if msg == nil {
 		return
@@ -112,7 +112,7 @@ func RetryAfter(info *errdetails.RetryInfo) time.Duration {
 
 func boundRetryAfter(after time.Duration) time.Duration { return min(max(after, 0), maxRetryAfter) }
 
-// Class returns the fault class of a status code, or Internal if no class has this code.
+// Class returns the fault class for a status code, or Internal if no class has this code.
 func Class(code connect.Code) fault.Class {
 	for class, c := range codes {
 		if c == code {
@@ -122,8 +122,8 @@ func Class(code connect.Code) fault.Class {
 	return fault.Internal
 }
 
-// Interceptor returns a server interceptor that converts the errors of handlers by ToConnect. It must run inside
-// the interceptors for tracing and metrics, so that they record the status code.
+// Interceptor returns a server interceptor that converts the errors of handlers with ToConnect. It must run inside the
+// interceptors for tracing and metrics, so that they record the status code.
 func Interceptor() connect.Interceptor { return interceptor{} }
 
 type interceptor struct{}

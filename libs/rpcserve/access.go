@@ -23,12 +23,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Access admits or rejects a request before its body is read. It returns the context for the handler, or the error
-// for the caller.
+// Access admits or rejects a request before the server reads its body. It returns the context for the handler, or the
+// error for the caller.
 type Access func(r *http.Request) (context.Context, error)
 
-// Callers returns an Access that admits a client if the SPIFFE ID in its certificate matches a pattern. If identity
-// is nil, the server does not use TLS. Callers then returns nil, and all clients are admitted.
+// Callers returns an Access that admits a client if the SPIFFE ID in the client's certificate matches a pattern. If
+// identity is nil, the server does not use TLS. Callers then returns nil, so that all clients are admitted.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
@@ -46,8 +46,8 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error for a request without a valid identity. It is a Connect error without a class
-// of package fault, because only the client handles it.
+// Unauthenticated returns the error for a request without a valid identity. It is a Connect error without a class of
+// package fault, because only the client handles it.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }
@@ -62,12 +62,12 @@ func Caller(ctx context.Context) string {
 	return serve.Peer(call.Peer().Addr)
 }
 
-// Hosts contains the host names that browsers may use to call a port, in addition to IP addresses and localhost.
+// Hosts contains host names with which browsers may call a port. IP addresses and localhost are always permitted.
 type Hosts []string
 
-// Permit reports whether a browser may use this Host header to call the port. The check prevents DNS rebinding. In
-// this attack, a malicious web site lets its own host name resolve to our address, so that its scripts can read our
-// answers. The Host header then contains the site's name.
+// Permit reports whether a browser may call the port with this Host header. The check prevents DNS rebinding: in this
+// attack, a malicious web site makes its own host name resolve to our address, so that its scripts can read our
+// answers. The Host header then contains the web site's name.
 func (h Hosts) Permit(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -81,8 +81,8 @@ func (h Hosts) Permit(host string) bool {
 }
 
 // isWebSite reports whether a request must be rejected because a script of another web site sent it, or because its
-// host name is not permitted. It checks only requests with the header Origin or Sec-Fetch-Site, because only
-// browsers send these headers.
+// host name is not permitted. It checks only requests with the header Origin or Sec-Fetch-Site, because only browsers
+// send these headers.
 func (h Hosts) isWebSite(r *http.Request) bool {
 	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 	return browser && (http.NewCrossOriginProtection().Check(r) != nil || !h.Permit(r.Host))
@@ -96,8 +96,8 @@ type rejections struct {
 	port      string
 	telemetry *telemetry.Telemetry
 	total     metric.Int64Counter
-	// lines contains a rate limiter of log lines for each of the few RPC error codes. Many rejections with the same
-	// code then do not hide a rejection with another code.
+	// lines contains a rate limiter of log lines for each of the few RPC error codes. With a common rate limiter, many
+	// rejections with the same code would hide a rejection with another code.
 	lines sync.Map
 }
 
@@ -109,7 +109,7 @@ func newRejections(port string, t *telemetry.Telemetry) *rejections {
 	return &rejections{port: port, telemetry: t, total: total}
 }
 
-// recordRejection counts a rejected request, and logs at most one request per minute and RPC error code.
+// recordRejection counts a rejected request. It logs at most one rejected request per minute and RPC error code.
 func (r *rejections) recordRejection(req *http.Request, err error) {
 	reason := connect.CodeOf(err).String()
 	r.total.Add(req.Context(), 1, metric.WithAttributes(

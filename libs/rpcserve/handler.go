@@ -26,23 +26,23 @@ type Handler struct {
 	rejected  *rejections
 	hosts     Hosts
 	errors    *connect.ErrorWriter
-	services  map[string]mount // by the path prefix of its methods, such as "/grpc.health.v1.Health/"
+	services  map[string]mount // key: path prefix of the service's methods, such as "/grpc.health.v1.Health/"
 }
 
-// mount is an RPC service of a port, with its HTTP handler and its limits.
+// mount is an RPC service of a port, with its HTTP handler and its size limits.
 type mount struct {
 	name string
 	// requestBytes and responseBytes are the maximum sizes of a request message and of a response message.
 	requestBytes, responseBytes int
-	// idles is true if clients may send nothing for a long time, as on streams. The server then requires no minimum
-	// rate. An incomplete message of such a client occupies at most requestBytes of memory.
+	// idles is true if clients may pause for a long time, as on streams. The server then requires no minimum rate of
+	// sending. An incomplete message of such a client occupies at most requestBytes of memory.
 	idles bool
 	// options contains the Connect options of the service, except the options for its limits.
 	options []connect.HandlerOption
 	handler http.Handler
 }
 
-// add adds an RPC service to the port. It returns an error if m does not limit the size of messages.
+// add adds an RPC service to the port. It returns an error if m does not limit the sizes of messages.
 func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, http.Handler)) error {
 	if m.requestBytes <= 0 || m.responseBytes <= 0 {
 		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)
@@ -50,9 +50,9 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	path, next := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// This option removes Connect's support for compression. A compressed request may grow to a thousand times its
-		// size in memory. Responses go to callers in the same cluster, so that compressing megabytes takes longer than
-		// sending them.
+		// This option removes Connect's support for compression. A compressed request may grow to a thousand times its size
+		// in memory. Responses go to callers in the same cluster, where compressing megabytes takes longer than sending
+		// them.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithCompressMinBytes(math.MaxInt),
 	}, m.options...)...)
@@ -61,8 +61,8 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	return nil
 }
 
-// Restrict returns a handler with the same services for another port. This port answers only the requests that
-// access admits, and all requests if access is nil. Port is the port's name in metrics and logs.
+// Restrict returns a handler with the same services for another port. This port answers only the requests that access
+// admits, or all requests if access is nil. Port is the port's name in metrics and logs.
 func (h *Handler) Restrict(port string, access Access) *Handler {
 	restricted := *h
 	restricted.access = access
@@ -74,7 +74,7 @@ func (h *Handler) Restrict(port string, access Access) *Handler {
 // to their service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context() //nolint:contextcheck // access returns the request's context with an identity
-	// All requests except health checks need permission, because the probes of Kubernetes cannot authenticate.
+	// Health checks need no permission, because the probes of Kubernetes cannot authenticate.
 	if h.access != nil && !strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
 		var err error
 		if ctx, err = h.access(r); err != nil {
@@ -106,14 +106,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // writeError answers a request with an RPC error.
 func (h *Handler) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	_ = h.errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
+	_ = h.errors.Write(w, r, rpcfault.ToConnect(err)) // fails only if the client has disconnected
 }
 
-// compressionHeaders contains the request headers for compression in gRPC, Connect and streams of Connect.
+// compressionHeaders lists the request headers for compression in gRPC, Connect and Connect streams.
 var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
 
-// compressionOf returns the name of a request's compression, or an empty string. ServeHTTP uses it to reject
-// compressed requests, because the error that Connect would return does not explain the remedy.
+// compressionOf returns the name of a request's compression, or an empty string if the request is not compressed.
+// ServeHTTP rejects compressed requests itself, because Connect's own error would not explain the remedy.
 func compressionOf(r *http.Request) string {
 	for _, header := range compressionHeaders {
 		if name := r.Header.Get(header); name != "" && name != "identity" {
@@ -123,15 +123,16 @@ func compressionOf(r *http.Request) string {
 	return ""
 }
 
-// passed is a deadline in the past. As a read deadline, it makes a pending Read return.
+// passed is a deadline in the past. We set it as the read deadline to interrupt a pending Read.
 var passed = time.Unix(1, 0)
 
-// pacedBody is a request body that returns an error if the client sends it too slowly. Otherwise a slow client
-// could occupy the request's memory for an unlimited time. A single goroutine must read the body, without pauses.
+// pacedBody is a request body that returns an error if the client sends it too slowly. Without this check, a slow
+// client could occupy the request's memory for an unlimited time. A single goroutine must read the body, without
+// pauses.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *slowclient.Meter
-	credit int // number of further bytes that earn time
+	credit int // number of further bytes that give the client more time
 }
 
 func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes int) *pacedBody {
@@ -142,7 +143,7 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 }
 
 // Read implements io.Reader. Only the time within Read counts, because the server does not wait for the client at
-// other times. If the client is too slow, Read returns a *connect.Error, which Connect does not change.
+// other times. If the client is too slow, Read returns a *connect.Error, which Connect passes on unchanged.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {
 		n, err = b.ReadCloser.Read(p)

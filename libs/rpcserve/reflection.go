@@ -12,20 +12,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Limits of gRPC reflection, for users of tools such as grpcurl. We limit the number and the duration of streams,
-// because clients may keep them open without sending.
+// Limits of gRPC reflection, which users of tools such as grpcurl need. We limit the number and the duration of
+// streams, because clients may keep them open without sending.
 const (
 	// maxReflections is the maximum number of concurrent reflection streams.
 	maxReflections = 16
 	// reflectionTimeout is the maximum duration of a reflection stream. A tool needs less than a second.
 	reflectionTimeout = time.Minute
-	// reflectionRequestBytes is the maximum size of a reflection request, which contains a name. Responses may be
-	// larger, because they contain the descriptions of a service and all its imports.
+	// reflectionRequestBytes is the maximum size of a reflection request, which contains a name. Responses may be larger,
+	// because they contain the descriptions of a service and all its imports.
 	reflectionRequestBytes  = 64 << 10
 	reflectionResponseBytes = 4 << 20
 )
 
-// addReflection adds gRPC reflection in the versions v1 and v1alpha, with a common limit for streams.
+// addReflection adds gRPC reflection in the versions v1 and v1alpha. Both versions share a limit for streams.
 func (h *Handler) addReflection(names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)
@@ -48,8 +48,8 @@ func (h *Handler) addReflection(names []string) error {
 	return nil
 }
 
-// limitStreams serves at most cap(slots) streams concurrently, each for at most reflectionTimeout. It rejects
-// further streams. If a client does not read, package serve ends its stream earlier.
+// limitStreams serves at most cap(slots) streams concurrently, each for at most reflectionTimeout. It rejects further
+// streams. If a client does not read, package serve ends the client's stream earlier.
 func (h *Handler) limitStreams(slots chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {

@@ -24,13 +24,13 @@ import (
 type Service struct {
 	// Name is the full name of the service, with its package, such as "grpc.health.v1.Health".
 	Name string
-	// Handler is the generated constructor of the service's HTTP handler. It also returns the path prefix of the
-	// service's methods.
+	// Handler is the generated constructor of the service's HTTP handler. The constructor also returns the path prefix of
+	// the service's methods.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
-	// Streams must be true if the service has a streaming method. Clients then need not send at a minimum rate,
-	// because a stream may be idle for a long time.
+	// Streams must be true if the service has a streaming method. Clients then need not send at a minimum rate, because a
+	// stream may be idle for a long time.
 	Streams bool
-	// MaxRequestBytes and MaxResponseBytes limit the size of each message and are required. A call with a larger
+	// MaxRequestBytes and MaxResponseBytes limit the size of each message. Both are required. A call with a larger
 	// message fails with ResourceExhausted.
 	MaxRequestBytes, MaxResponseBytes int
 }
