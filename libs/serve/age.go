@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// A server sends the HTTP/2 frame GOAWAY to make a client use another connection. Go's server sends it for
-// "Connection: close", but with the number of the last request that it has received, and drops requests that are in
-// transit. A client cannot repeat such a request if it no longer keeps all of its bytes. Therefore we write the
-// frame ourselves, with a number higher than any request's, so that all requests are answered.
+// A server sends the HTTP/2 frame GOAWAY to make a client use another connection. If a handler sets "Connection:
+// close", Go's server sends this frame with the number of the last request that it has received, and drops requests
+// that are in transit. A client cannot repeat such a request if it no longer keeps all of its bytes. Therefore we
+// write the frame ourselves, with a number higher than any request's, so that the server answers all requests.
 //
 // Warning: this file writes a frame below net/http, which has no supported way to send a graceful GOAWAY.
-// docs/decisions/0036 explains why, and names the test that fails when net/http supports it.
+// docs/decisions/0036 explains the reasons, and names the test that fails when net/http supports it.
 
 // goAway is an HTTP/2 GOAWAY frame. After this frame, the client sends new requests on another connection, and
 // still receives the responses to all requests that it has sent.
 var goAway = []byte{
 	0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, // header: length 8, type, flags, stream 0 for the connection
 	0x7f, 0xff, 0xff, 0xff, // number of the last request: the highest possible number
-	0, 0, 0, 0, // error code: no error
+	0, 0, 0, 0, // error code: none
 }
 
 // checkAge makes the client reconnect if the connection is too old or the server is shutting down. HTTP/2 clients
-// receive a GOAWAY frame, and HTTP/1.1 clients the response header "Connection: close". Connections without a
-// maximum age are left to net/http.
+// receive a GOAWAY frame, and HTTP/1.1 clients receive the response header "Connection: close". checkAge leaves
+// connections without a maximum age to net/http.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -42,8 +42,8 @@ func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askToReplace sends the GOAWAY frame once if the client must open a new connection. It does nothing while another
-// frame is incomplete. Callers must hold mu.
+// askToReplace sends the GOAWAY frame once if the client must open a new connection. While another frame is only
+// partly written, askToReplace does nothing. Callers must hold mu.
 func (c *conn) askToReplace() error {
 	if !c.replace.Load() || c.asked || !c.frames.atBoundary() {
 		return nil
@@ -53,9 +53,9 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt makes the client reconnect at the given time, before its certificate expires, because later requests
-// would be rejected. A timer sends the GOAWAY frame even if the connection is idle. Callers must call expireAt
-// before the first request.
+// expireAt makes the client reconnect at the given time, before the client's certificate expires, because the server
+// would reject later requests. A timer sends the GOAWAY frame even if the connection is idle. Callers must call
+// expireAt before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at
@@ -67,7 +67,7 @@ func (c *conn) expireAt(at time.Time, http2 bool) {
 			c.replace.Store(true)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_ = c.askToReplace() // we ignore an error, because the server also detects a broken connection
+			_ = c.askToReplace() // the server also detects a broken connection
 		})
 	}
 }
@@ -81,14 +81,14 @@ const (
 	flagEndHeaders    = 0x4
 )
 
-// frames parses the HTTP/2 frames that a server writes to find positions for the GOAWAY frame. The zero value is
-// ready for use at the first byte of a connection.
+// frames parses the HTTP/2 frames that a server writes, to find positions where a GOAWAY frame may be inserted. The
+// zero value is ready for use at the first byte of a connection.
 type frames struct {
 	header [frameHeaderBytes]byte
-	have   int  // number of bytes in header
-	rest   int  // remaining bytes of the frame's content
+	have   int  // number of bytes already in header
+	rest   int  // bytes of the frame's content still to come
 	begun  bool // true once the first frame, the server's settings, has begun
-	open   bool // true if the next frame continues the headers
+	open   bool // true if a sequence of header frames is incomplete
 }
 
 // parseWritten parses the next bytes that the server has written.
@@ -117,6 +117,6 @@ func (f *frames) parseHeader() {
 	}
 }
 
-// atBoundary reports whether a frame may be inserted now. This is not permitted within another frame or within a
-// sequence of header frames.
+// atBoundary reports whether a frame may be inserted now. A frame must not be inserted within another frame or within
+// a sequence of header frames.
 func (f *frames) atBoundary() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

@@ -15,15 +15,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
-// listener accepts the connections of a port up to its limits. It closes further connections immediately, because a
-// client can handle a closed connection better than a connection without answers.
+// listener accepts the connections of a port up to its limits. It closes further connections immediately, because
+// clients can handle a closed connection better than an open connection without answers.
 type listener struct {
 	net.Listener
 	limits *limits
 	tls    *tls.Config   // nil if no client may use TLS
 	age    time.Duration // maximum age of connections; 0 means no maximum
-	// rejected is called when a new connection is closed because too many are open. evicted is called when an idle
-	// connection is closed to admit a new connection.
+	// rejected is called when the listener closes a new connection because too many are open. evicted is called when the
+	// listener closes an idle connection to admit a new connection.
 	rejected, evicted func(peer string)
 	// busy is called for each request that is rejected because too many requests are running.
 	busy func(peer string)
@@ -32,8 +32,8 @@ type listener struct {
 
 	// draining is true while the server still answers requests during its shutdown. Clients must then reconnect.
 	draining atomic.Bool
-	// lastLate is the time of the last request on a connection that was opened during the shutdown. Such a request
-	// shows that load balancers still send clients to this server.
+	// lastLate is the time of the last request on a connection that was opened during the shutdown. Such a request shows
+	// that load balancers still send clients to this server.
 	lastLate atomic.Pointer[time.Time]
 }
 
@@ -47,7 +47,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		c := l.newConn(accepted)
 		stays, evicted := l.limits.admitConn(c)
 		if evicted != nil {
-			_ = evicted.transport.Close() // without a TLS alert, which may block
+			_ = evicted.transport.Close() // sends no TLS alert, which may block
 			l.evicted(evicted.peer)
 		}
 		if stays {
@@ -58,8 +58,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn prepares an accepted connection. Its maximum age varies randomly by up to a tenth, so that clients that
-// connected at the same time do not all reconnect at the same time.
+// newConn prepares an accepted connection. The connection's maximum age varies randomly by up to a tenth, so that
+// clients that connected at the same time do not all reconnect at the same time.
 func (l *listener) newConn(accepted net.Conn) *conn {
 	transport := newTransport(accepted)
 	c := &conn{
@@ -72,11 +72,11 @@ func (l *listener) newConn(accepted net.Conn) *conn {
 	return c
 }
 
-// transport is a TCP connection that is closed if the client reads too slowly.
+// transport is a TCP connection that closes itself if the client reads too slowly.
 type transport struct {
 	net.Conn
 	meter *slowclient.Meter
-	begin []byte // bytes that were read to recognize TLS; Read returns them again
+	begin []byte // bytes that we read to recognize TLS; Read returns them again
 }
 
 func newTransport(conn net.Conn) *transport {
@@ -97,7 +97,7 @@ func (t *transport) Read(p []byte) (int, error) {
 func (t *transport) Write(p []byte) (int, error) {
 	n, inTime, err := t.meter.Write(t.Conn.Write, p)
 	if !inTime && err == nil {
-		err = net.ErrClosed // the meter closed the connection just after the last write
+		err = net.ErrClosed // the meter closed the connection right after the last write
 	}
 	return n, err
 }
@@ -120,7 +120,7 @@ type conn struct {
 
 	// The following fields are guarded by listener.limits.mu.
 	counted   bool
-	requests  int // running requests, without health checks
+	requests  int // number of running requests, without health checks
 	used      bool
 	idleSince time.Time
 
@@ -132,14 +132,14 @@ type conn struct {
 
 	// Age, see age.go.
 	expires time.Time
-	late    bool        // true if the connection began while the server was draining
-	replace atomic.Bool // true if the client must be asked to use another connection
+	late    bool        // true if the connection was accepted while the server was draining
+	replace atomic.Bool // true if the client must move to another connection
 
 	mu     sync.Mutex
 	asked  bool
 	closed bool
-	frames frames      // frames that were written
-	timer  *time.Timer // asks the client to use another connection before its certificate expires; may be nil
+	frames frames      // parser of the frames written so far
+	timer  *time.Timer // sends GOAWAY before the client's certificate expires; may be nil
 }
 
 // Read implements net.Conn.
@@ -150,8 +150,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. If the client must reconnect, Write sends the GOAWAY frame before p, so that the
-// client already sends its next request on a new connection.
+// Write implements net.Conn. If the client must reconnect, Write sends the GOAWAY frame before p. The client then
+// sends its next request on a new connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.startTLS(); err != nil {
 		return 0, err
@@ -169,7 +169,8 @@ func (c *conn) Write(p []byte) (int, error) {
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.listener.limits.removeConn(c)
-	var err error // close before locking: this interrupts a Write, which holds the lock
+	// We close before locking, to interrupt a Write that holds the lock.
+	var err error
 	if secure := c.secure.Load(); secure != nil {
 		err = secure.Close()
 	} else {
@@ -184,8 +185,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// CloseWrite closes the sending direction of the connection. An HTTP/1.1 client can then read the response before
-// it has sent its whole request.
+// CloseWrite closes the sending direction of the connection. An HTTP/1.1 client that has not sent its whole request
+// can then still read the response.
 func (c *conn) CloseWrite() error {
 	if secure := c.secure.Load(); secure != nil {
 		return secure.CloseWrite()
@@ -193,8 +194,8 @@ func (c *conn) CloseWrite() error {
 	return c.transport.CloseWrite()
 }
 
-// Peer returns an address without its port, so that all connections from a host count as the same peer in limits
-// and logs.
+// Peer returns an address without its port, so that limits and logs treat all connections from a host as the same
+// peer.
 func Peer(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -213,15 +214,15 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 const (
 	// handshakeTimeout is the timeout of a TLS handshake.
 	handshakeTimeout = 10 * time.Second
-	// recordHandshake is the first byte that clients send with TLS. Clients without TLS never begin with it.
+	// recordHandshake is the first byte that clients with TLS send. Clients without TLS never begin with this byte.
 	recordHandshake = 0x16
-	// maxSecureAge is the default of MaxConnectionAge for endpoints with TLS. The age is limited because certificates
-	// expire.
+	// maxSecureAge is the default of MaxConnectionAge for endpoints with TLS. Their connections have a maximum age
+	// because certificates expire.
 	maxSecureAge = time.Hour
 )
 
-// startTLS performs the TLS handshake once if the client's first byte shows that it uses TLS. Read and Write call
-// startTLS instead of Accept, so that a slow client does not delay other clients.
+// startTLS performs the TLS handshake once, if the client's first byte shows that the client uses TLS. Read and Write
+// call startTLS instead of Accept, so that a slow client does not delay other clients.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {
 		return nil
@@ -242,7 +243,7 @@ func (c *conn) startTLS() error {
 	return c.handshakeErr
 }
 
-// decrypt performs the TLS handshake, and makes the client reconnect before its certificate expires.
+// decrypt performs the TLS handshake. It also makes the client reconnect before the client's certificate expires.
 func (c *conn) decrypt() error {
 	secure := tls.Server(c.Conn, c.listener.tls)
 	c.Conn = secure

@@ -10,13 +10,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
-// errSlowReader is the error for a handler whose client reads the response too slowly.
+// errSlowReader is the error that a handler gets if its client reads the response too slowly.
 var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	slowclient.BytesPerSecond, slowclient.Grace)
 
-// handler wraps the HTTP handler of a port. It sets r.TLS, limits the running requests, makes clients replace old
-// connections, and aborts responses that clients read too slowly.
+// handler wraps the HTTP handler of a port. It sets r.TLS, limits the number of running requests, makes clients
+// replace old connections, and aborts responses that clients read too slowly.
 type handler struct{ endpoint http.Handler }
 
 // ServeHTTP implements http.Handler.
@@ -28,16 +28,16 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limits, probe := c.listener.limits, isProbe(r.URL.Path)
 	if !limits.beginRequest(c, probe) {
 		c.listener.busy(c.peer)
-		w.WriteHeader(http.StatusTooManyRequests) // without a body, for which a client can make the server wait
+		w.WriteHeader(http.StatusTooManyRequests) // no body, because a slow client could make the server wait
 		return
 	}
 	defer limits.endRequest(c, probe)
 	c.checkAge(w, r)
 	if c.state != nil {
-		r = r.WithContext(r.Context()) // a copy, because the server uses its own request
+		r = r.WithContext(r.Context()) // copy, because the server still uses its own request
 		r.TLS = c.state
 	}
-	if r.ProtoMajor < 2 { // the transport requires the pace
+	if r.ProtoMajor < 2 { // for HTTP/1.1, type transport checks the reading rate
 		h.endpoint.ServeHTTP(w, r)
 		return
 	}
@@ -46,7 +46,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	paced := newPacedWriter(w, stream)
 	h.endpoint.ServeHTTP(paced, r)
 	if paced.wrote {
-		paced.Flush() // the request counts as running until the client has read the response
+		paced.Flush() // keeps the request running until the client has read the response
 	}
 }
 

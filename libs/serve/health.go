@@ -21,19 +21,19 @@ type Health struct {
 	ready atomic.Bool
 	// able contains the Able functions of all components, for health checks that name a service.
 	able atomic.Pointer[[]func() bool]
-	// explain returns the problems that an operator must solve, for the answers of health checks. It may be nil.
+	// explain returns the problems that an operator must solve. Health checks return them. It may be nil.
 	explain  func() []string
 	once     sync.Once
 	stopping context.Context //nolint:containedctx // done when the process stops, for all of its streams
 	stop     context.CancelFunc
 }
 
-// Explain adds the problems that details returns to the answers of health checks. Each problem is a sentence about
-// something that an operator must solve. Call Explain before the process serves requests.
+// Explain adds the problems that details returns to the answers of health checks. Each problem is a sentence about a
+// fault that an operator must fix. Call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
-// Stopping returns a context that is done when the process stops accepting requests. Watches and other endless
-// streams must then return, because the process waits for running requests.
+// Stopping returns a context that is done when the process stops accepting requests. Watches and other endless streams
+// must then return, because the process waits for running requests.
 func (h *Health) Stopping() context.Context {
 	h.once.Do(func() { h.stopping, h.stop = context.WithCancel(context.Background()) })
 	return h.stopping
@@ -58,9 +58,9 @@ func (h *Health) watchComponents(components []Component) {
 	h.able.Store(&able)
 }
 
-// isServing reports whether the process is ready. If a health check names a service, all components must also be
-// able to work. Liveness probes name no service, so that Kubernetes does not restart the process when a component
-// cannot work for a while.
+// isServing reports whether the process is ready. If a health check names a service, all components must also be able
+// to work. Liveness probes do not name a service, so that Kubernetes does not restart the process when a component
+// temporarily cannot work.
 func (h *Health) isServing(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }
@@ -68,7 +68,7 @@ func (h *Health) isServing(service string) bool {
 }
 
 // Checker returns a checker for gRPC health checks of the services, and of the empty name that Kubernetes' probes
-// send. The checker answers SERVING while the process is ready, and otherwise NOT_SERVING. For a named service, all
+// send. The checker answers SERVING if the process is ready, and otherwise NOT_SERVING. For a named service, all
 // components must also be able to work.
 func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}

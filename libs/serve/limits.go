@@ -12,18 +12,18 @@ import (
 
 // Limits of the data that the server buffers for a connection.
 const (
-	// ReceiveWindow is the maximum number of bytes that the server buffers before a handler reads an HTTP/2 request.
-	// With this size, a client in the same cluster hardly waits for acknowledgements when it sends some megabytes. A
-	// larger size would cost more memory for each request that waits in a queue.
+	// ReceiveWindow is the maximum number of bytes of an HTTP/2 request that the server buffers before a handler reads
+	// them. With this size, a client in the same cluster rarely waits for acknowledgements when it sends some megabytes.
+	// A larger size would cost more memory for each request that waits in a queue.
 	ReceiveWindow = 128 << 10
 	// ConnReceiveWindow is the maximum number of bytes that the server buffers for all requests of an HTTP/2
 	// connection.
 	ConnReceiveWindow = 2 << 20
-	// MaxWindow is the maximum receive window, and minConnWindow the minimum receive window of a connection. net/http
-	// would silently replace sizes outside these limits by its defaults.
+	// MaxWindow is the maximum receive window. minConnWindow is the minimum receive window of a connection. Outside these
+	// limits, net/http would silently use its defaults.
 	MaxWindow     = 4<<20 - 1
 	minConnWindow = 64 << 10
-	// maxHeaderBytes is the maximum size of a request's headers, which contain some ids and a token.
+	// maxHeaderBytes is the maximum size of a request's headers, which contain a few ids and a token.
 	maxHeaderBytes = 16 << 10
 	// maxReadFrameBytes is the maximum size of a received HTTP/2 frame, which the server buffers as a whole.
 	maxReadFrameBytes = 64 << 10
@@ -31,7 +31,7 @@ const (
 
 // Windows contains the HTTP/2 receive windows of a request and of a connection. A window is the maximum number of
 // bytes that the server buffers before handlers read them. When a window is full, the client waits for an
-// acknowledgement, which takes at least a round trip.
+// acknowledgement, which takes at least one round trip.
 type Windows struct{ Request, Connection int }
 
 // checkSizes returns an error if net/http would replace a window by its default.
@@ -48,27 +48,27 @@ var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWind
 
 // Defaults for the fields of an Endpoint.
 const (
-	// DefaultMaxConnections is the default limit for the open connections of a port. It is far above the needs of a
-	// service, because each caller opens few connections.
+	// DefaultMaxConnections is the default limit for the open connections of a port. A service needs far fewer, because
+	// each caller opens few connections.
 	DefaultMaxConnections = 256
 	// DefaultMaxConnectionsPerPeer is the default limit for the open connections from one address. It is a quarter of
 	// the total, so that a single address cannot use up all connections. It is large enough for a proxy that forwards
 	// the requests of many callers.
 	DefaultMaxConnectionsPerPeer = 64
-	// DefaultMaxStreams is the default limit for concurrent requests on an HTTP/2 connection. Clients with more
-	// requests wait or use another connection.
+	// DefaultMaxStreams is the default limit for concurrent requests on an HTTP/2 connection. Clients with more requests
+	// wait or open another connection.
 	DefaultMaxStreams = 250
-	// fullConnections limits the running requests from one address to the streams of this number of connections. A
-	// request uses memory for its headers and its goroutine, even if its client sends no body. The limit for all
-	// addresses is four times as high.
+	// fullConnections limits the running requests from an address to the number of streams on this many connections. We
+	// limit requests because each uses memory for its headers and its goroutine, even if its client sends no body. The
+	// limit for all addresses together is four times as high.
 	fullConnections = 8
 )
 
-// limits restricts the open connections and the running requests of a port, in total and per client address. At a
-// limit, a new connection replaces an idle connection, so that idle clients cannot exclude other clients.
+// limits restricts the open connections and the running requests of a port, in total and per client address. When a
+// limit is reached, a new connection replaces an idle connection, so that idle clients cannot exclude other clients.
 type limits struct {
 	total, perPeer  int
-	requestsPerPeer int // a quarter of the limit for all addresses
+	requestsPerPeer int // a quarter of the limit for all addresses together
 
 	mu       sync.Mutex
 	open     int
@@ -88,8 +88,8 @@ func newLimits(e Endpoint) *limits {
 	}
 }
 
-// admitConn counts a new connection, and reports whether it may stay open. If evicted is not nil, callers must
-// close this idle connection to make room.
+// admitConn counts a new connection, and reports whether it may stay open. If evicted is not nil, callers must close
+// this idle connection to make room for the new connection.
 func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,9 +113,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the idle connection among conns and best that should be closed first, or nil. It prefers
-// connections that never served a request, then connections of the address with the most connections, and then the
-// connection that was idle for longest.
+// idlest returns the idle connection that should be closed first, from conns and the earlier candidate best, which may
+// be nil. It prefers connections that never served a request, then connections of the address with the most
+// connections, and then the connection that has been idle longest. It returns nil if there is no idle connection.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests == 0 && (best == nil || l.compareIdle(c, best) < 0) {
@@ -135,9 +135,9 @@ func (l *limits) compareIdle(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// beginRequest counts a request as running until endRequest, and reports whether it may run. Only connections
-// without running requests may be closed to admit new connections. Health checks do not keep a connection open,
-// because they need no certificate. They are limited only per address, so that the kubelet's probes are answered
+// beginRequest counts a request as running until endRequest, and reports whether it may run. The server may close
+// connections without running requests to admit new connections. Health checks do not keep a connection open, because
+// they need no certificate. They are limited only per address, so that the server answers the kubelet's probes even
 // when other addresses use up the total.
 func (l *limits) beginRequest(c *conn, isProbe bool) bool {
 	l.mu.Lock()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package serve starts and stops the servers of this project. [Run] first opens all ports, so that a program that
-// cannot open a port starts nothing. Then it starts background tasks and serves requests. The process becomes ready
+// cannot open a port starts nothing. It then starts background tasks and serves requests. The process becomes ready
 // when all its components are ready.
 //
-// When the context of Run is done, the process is no longer ready, but serves requests until load balancers have
-// noticed, so that a rolling update loses no requests. Then it rejects new connections and finishes running
-// requests until a deadline. Finally it stops the background tasks, which the requests may need.
+// When the context of Run is done, the process is no longer ready. It still serves requests until load balancers have
+// noticed this, so that a rolling update loses no requests. It then rejects new connections and finishes running
+// requests until a deadline. Finally, it stops the background tasks, which the requests may need.
 package serve
 
 import (
@@ -29,10 +29,12 @@ import (
 
 // Config configures the shutdown of a process.
 type Config struct {
-	// DrainDelay is how long a program accepts requests after SIGTERM: the time in which endpoint removal reaches
-	// every client. While new connections arrive, it accepts requests for up to four times as long.
+	// DrainDelay is the time after SIGTERM during which a program still accepts requests, so that the removal of its
+	// endpoint can reach every client. While new connections arrive, the program accepts requests for up to four times as
+	// long.
 	DrainDelay time.Duration `split_words:"true" default:"5s"`
-	// ShutdownTimeout limits the time of requests in flight after that.
+	// ShutdownTimeout limits the time in which running requests may finish after the program has stopped accepting
+	// requests.
 	ShutdownTimeout time.Duration `split_words:"true" default:"5m"`
 }
 
@@ -54,16 +56,16 @@ type Endpoint struct {
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
-	// TLS permits clients to use TLS if it is not nil. Clients may still connect without TLS, as the probes of
-	// Kubernetes do. For their requests, r.TLS is nil, and the handler must decide whether to answer.
+	// TLS, if not nil, permits clients to use TLS. Clients may still connect without TLS, as the probes of Kubernetes do.
+	// Requests without TLS have a nil r.TLS, and the handler must decide whether to answer them.
 	TLS *tls.Config
-	// MaxConnectionAge is the age of a connection at which the client must open a new connection, plus or minus a
-	// tenth. Clients with permanent connections thereby also use new replicas of a service. Running requests,
-	// including streams, may finish. Zero means no maximum without TLS, and an hour with TLS.
+	// MaxConnectionAge is the age of a connection at which the client must open a new connection, plus or minus a tenth.
+	// It makes clients with permanent connections use new replicas of a service. Running requests, including streams, may
+	// finish on the old connection. Zero means no maximum without TLS, and an hour with TLS.
 	MaxConnectionAge time.Duration
-	// MaxConnections and MaxConnectionsPerPeer limit the open connections, in total and per client address. The
-	// defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. At a limit, a new connection replaces a
-	// connection without a running request. If there is none, the server closes the new connection.
+	// MaxConnections and MaxConnectionsPerPeer limit the open connections, in total and per client address. The defaults
+	// are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. When a limit is reached, a new connection replaces
+	// a connection without a running request. If there is no such connection, the server closes the new connection.
 	MaxConnections, MaxConnectionsPerPeer int
 	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. The default is [DefaultMaxStreams].
 	MaxStreams int
@@ -71,8 +73,8 @@ type Endpoint struct {
 	Windows Windows
 }
 
-// Task runs in the background until its context is done. If it returns an error, the program stops. A task whose
-// work is done may return nil earlier.
+// Task runs in the background until its context is done. If a Task returns an error, the program stops. A Task that
+// has finished its work may return nil earlier.
 type Task func(ctx context.Context) error
 
 // Component is a part of a process, such as an RPC service with its ports and background tasks.
@@ -82,13 +84,13 @@ type Component struct {
 	// Ready is closed when the component can work for the first time. The process becomes ready when all components
 	// are ready. A nil Ready means that the component is ready immediately.
 	Ready <-chan struct{}
-	// Able reports whether the component can currently work. While it returns false, health checks of a named service
+	// Able reports whether the component can currently work. While Able returns false, health checks of a named service
 	// return NOT_SERVING. Each such health check calls Able. Able may be nil.
 	Able func() bool
 }
 
 // Run serves the components until ctx is done or a component fails. It returns after all ports are closed and all
-// background tasks have returned. The error is nil if no component failed and no request had to be aborted.
+// background tasks have returned. The error is nil if no component failed and Run aborted no request.
 func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, components ...Component) error {
 	servers, err := bindPorts(ctx, log, components)
 	if err != nil {
@@ -114,7 +116,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
-		took := drainServers(failed, cfg.DrainDelay, servers) // ends early if a component fails
+		took := drainServers(failed, cfg.DrainDelay, servers) // returns early if a component fails
 		log.InfoContext(ctx, "drained", "seconds", took)
 	case <-failed.Done():
 		health.setReady(false)
@@ -161,18 +163,18 @@ func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	return stopping.Wait()
 }
 
-// LongestDrain is the maximum duration of a drain, as a multiple of Config.DrainDelay. During a drain, clients move
-// to other replicas while the server still answers requests.
+// LongestDrain is the maximum duration of a drain, as a multiple of Config.DrainDelay. During a drain, clients move to
+// other replicas while the server still answers requests.
 const LongestDrain = 4
 
-// drainServers waits until clients use other replicas, and returns the duration of the wait. The wait lasts at
-// least for delay. It continues while load balancers still open new connections, because the requests on these
-// connections would be lost.
+// drainServers waits until clients use other replicas, and returns the duration of the wait. The wait lasts at least
+// for delay. It continues while load balancers still open new connections, because the requests on these connections
+// would otherwise be lost.
 func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
-		// Clients must now open new connections, which lead to other replicas. Shutdown of http.Server would also achieve
-		// this, but would drop requests that are in transit.
+		// Clients must now open new connections, which lead to other replicas. Shutdown of http.Server would have the same
+		// effect, but would drop requests that are in transit.
 		s.listener.draining.Store(true)
 	}
 	quiet := delay / 2
@@ -195,8 +197,8 @@ func (s *server) lastLate() time.Time {
 	return time.Time{}
 }
 
-// isProbe reports whether path belongs to a health check. Health checks do not prolong a shutdown, because they
-// must not move to another replica, and do not prevent that their connection gives way to others.
+// isProbe reports whether path belongs to a health check. Health checks do not prolong a shutdown, because they must
+// not move to another replica. They also do not protect their connection from being closed to admit a new connection.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

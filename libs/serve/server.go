@@ -21,7 +21,8 @@ type server struct {
 	http     *http.Server
 }
 
-// bindPorts opens the ports of all endpoints. If it fails to open a port, it closes the ports opened before.
+// bindPorts opens the ports of all endpoints. If a port cannot be opened, it closes the ports that it has already
+// opened.
 func bindPorts(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
 	var servers []*server
 	for _, component := range components {
@@ -77,8 +78,8 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	return s, nil
 }
 
-// Occasionally returns a rate limiter for log lines. Callers must call the limiter for each event. The limiter
-// calls log at most once per minute, with the number of events since the last log line.
+// Occasionally returns a rate limiter for log lines. Callers must call the limiter for each event. The limiter calls
+// log at most once per minute, with the number of events since the last log line.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time
@@ -95,8 +96,8 @@ func Occasionally() func(log func(count int)) {
 	}
 }
 
-// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients use. The server receives
-// unencrypted requests, because the type conn decrypts TLS.
+// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients use. The server receives decrypted
+// requests, because type conn handles TLS.
 func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -112,7 +113,7 @@ func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.
 			MaxReceiveBufferPerStream:     windows.Request,
 			MaxReadFrameSize:              maxReadFrameBytes,
 			MaxConcurrentStreams:          maxStreams,
-			// The server pings silent clients, so that the requests of a client on a failed machine end.
+			// The server pings silent clients. If a client's machine has failed, the client's requests then end.
 			SendPingTimeout: 30 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slowclient limits a server's wait for a client that sends or reads slowly. For n bytes, the client may
-// take at most [Grace] plus n/[BytesPerSecond]. A client can therefore occupy the server's memory for a long time
-// only if it keeps transferring data.
+// Package slowclient limits the time that a server waits for a client that sends or reads slowly. To transfer n bytes,
+// the client may need at most [Grace] plus n/[BytesPerSecond]. A client can therefore occupy the server's memory for a
+// long time only if it keeps transferring data.
 package slowclient
 
 import "time"
 
 const (
-	// Grace is the total time for which a client may pause without transferring data.
+	// Grace is the total time that a client may pause without transferring data.
 	Grace = 30 * time.Second
 	// BytesPerSecond is the minimum rate of a client that transfers data continuously. Even slow links achieve this
 	// rate of half a megabit per second.
@@ -22,20 +22,20 @@ const (
 type Meter struct {
 	interrupt   func()
 	alarm       *time.Timer   // runs during a transfer; nil before the first transfer
-	interrupted chan struct{} // receives a value when interrupt has returned; of size one
-	left        time.Duration // time for which the client may still pause
-	ended       time.Time     // end of the last transfer
+	interrupted chan struct{} // receives a value when interrupt has returned; capacity 1
+	left        time.Duration // remaining time that the client may pause
+	ended       time.Time     // time when the last transfer ended
 	late        bool          // true if interrupt was called
 }
 
-// New returns a Meter that calls interrupt when the client is too slow. The function must make the current transfer
-// return. It runs in another goroutine, and only while Do runs.
+// New returns a Meter that calls interrupt when the client is too slow. The function interrupt must make the current
+// transfer return. It runs in another goroutine, and only while Do runs.
 func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
 // Do calls transfer and reports whether the client was fast enough. The client gets more time for each byte that
-// transfer returns. If the client is too slow, Do calls interrupt and returns false, as do all later calls. Do
+// transfer returns. If the client is too slow, Do calls interrupt and returns false, and so do all later calls. Do
 // waits until interrupt has returned, so that interrupt cannot end a later transfer on the same connection.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
@@ -43,7 +43,7 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	}
 	start := time.Now()
 	if !m.ended.IsZero() {
-		m.left = min(Grace, m.left+start.Sub(m.ended)) // the client did not delay the server
+		m.left = min(Grace, m.left+start.Sub(m.ended)) // time between transfers is not the client's fault
 	}
 	if m.alarm == nil {
 		m.alarm = time.AfterFunc(m.left, func() {
@@ -64,8 +64,8 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	return true
 }
 
-// Write writes p in pieces by the function write, so that Do can measure each piece. If the client was too slow,
-// inTime is false. If p is empty, Write calls write once.
+// Write writes p in pieces with the function write, so that Do can measure each piece. The result inTime is false if
+// the client was too slow. If p is empty, Write calls write once.
 func (m *Meter) Write(write func([]byte) (int, error), p []byte) (n int, inTime bool, err error) {
 	for {
 		piece := p[n:min(len(p), n+pieceBytes)]
