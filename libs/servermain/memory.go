@@ -13,7 +13,7 @@ import (
 )
 
 // limitMemory sets the memory limit of Go's garbage collector to five eighths of the container's memory limit. The
-// rest is for function processes and memory outside of Go's heap. If GOMEMLIMIT is set, limitMemory does nothing.
+// rest is for function processes and for memory outside of Go's heap. If GOMEMLIMIT is set, limitMemory does nothing.
 func limitMemory(root string) {
 	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // a variable of Go's runtime
 		return
@@ -23,15 +23,16 @@ func limitMemory(root string) {
 	}
 }
 
-// An idle program returns unused memory to the operating system every returnInterval. It must occupy at least
-// worthReturning bytes more than at its start, because the required garbage collection lasts some milliseconds.
+// Conditions for returning unused memory to the operating system. An idle program returns memory every returnInterval
+// if it occupies at least worthReturning bytes more than at its start. Below that, the necessary garbage collection,
+// which takes some milliseconds, is not worthwhile.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20
 )
 
 // returnMemory returns an idle program's unused memory to the operating system, until ctx is canceled. Go's runtime
-// would return it only after its next garbage collection, minutes after the last request. Until then, resource
+// would return the memory only after its next garbage collection, minutes after the last request. Until then, resource
 // lists may occupy hundreds of megabytes.
 func returnMemory(ctx context.Context) error {
 	ticker := time.NewTicker(returnInterval)
@@ -52,11 +53,11 @@ func returnMemory(ctx context.Context) error {
 // usage is the memory use of this program according to Go's runtime.
 type usage struct {
 	mapped      uint64 // bytes of memory that the program occupies
-	collections uint64 // collections that the runtime started itself
+	collections uint64 // number of garbage collections that the runtime started itself
 }
 
-// idleSince reports whether the program was idle since the earlier measurement. The runtime starts no garbage
-// collection in an idle program. A busy program would soon need the memory again that it returns.
+// idleSince reports whether the program was idle since an earlier measurement: the runtime starts no garbage
+// collection in an idle program. A busy program should not return memory, because it would soon need the memory again.
 func (u usage) idleSince(last usage) bool { return u.collections == last.collections }
 
 func readUsage() usage {

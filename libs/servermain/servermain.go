@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servermain contains the parts that all servers share: telemetry, life cycle, signals and exit codes.
+// Package servermain contains the code that all servers share: telemetry, life cycle, signals and exit codes.
 package servermain
 
 import (
@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	// We link certificate authorities into our programs, because their images contain none. Programs need them to
-	// verify the certificates of public registries and of telemetry collectors. Authorities of the operating system
+	// We link certificate authorities into our programs, because their images contain none. Programs need the authorities
+	// to verify the certificates of public registries and of telemetry collectors. Authorities of the operating system
 	// take precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
@@ -37,8 +37,8 @@ const (
 	wrongConfig = 2
 )
 
-// flushTimeout limits the time for sending the last telemetry before the program exits, so that a collector that
-// does not answer delays the exit only briefly.
+// flushTimeout limits the time for sending the last telemetry before the program exits. A collector that does not
+// answer then delays the exit only briefly.
 const flushTimeout = 2 * time.Second
 
 // Settings contains the settings that all programs share. A program's configuration embeds it.
@@ -54,8 +54,8 @@ func (s Settings) Check(checks *config.Checks) {
 	checks.Within("Telemetry", s.Telemetry.Validate())
 }
 
-// ValidateWith validates these settings together with a service's configuration, so that a user gets all problems
-// at once. A program calls it in the Validate method of its configuration.
+// ValidateWith validates these settings together with a service's configuration, so that users see all problems at
+// once. A program calls it in the Validate method of its configuration.
 func (s Settings) ValidateWith(service config.Validator) error {
 	var checks config.Checks
 	checks.Within("", service.Validate())
@@ -67,14 +67,15 @@ func (s Settings) ValidateWith(service config.Validator) error {
 type Frame struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// Identity is the certificate of the program. It is nil if mutual TLS is not configured.
+	// Identity is the program's certificate. It is nil if mutual TLS is not configured.
 	Identity *mtls.Identity
 }
 
-// Build creates a program's components. It must not start goroutines. Use the background tasks of the components.
+// Build creates a program's components. It must not start goroutines, because components have background tasks for
+// this.
 type Build func(ctx context.Context, frame Frame) ([]serve.Component, error)
 
-// RejectConfig prints the error of an invalid configuration, and returns the exit code for it.
+// RejectConfig prints the error of an invalid configuration, and returns the program's exit code.
 func RejectConfig(name string, err error) int { return rejectConfig(os.Stderr, name, err) }
 
 func rejectConfig(w io.Writer, name string, err error) int {
@@ -86,9 +87,9 @@ func rejectConfig(w io.Writer, name string, err error) int {
 var stopSignals = make(chan os.Signal, 1)
 
 // Begin must be the first statement of a main function. It prints the version if the argument is --version, and
-// keeps child processes from inheriting this program's open files. It also subscribes to the signals on which Main
-// stops the program. Otherwise a signal would be lost while the program reads its configuration, because the kernel
-// drops signals without a handler for the first process of a container.
+// prevents child processes from inheriting this program's open files. It also subscribes to the signals on which Main
+// stops the program. Without this, a signal would be lost while the program reads its configuration, because the
+// kernel drops signals without a handler for the first process of a container.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it
@@ -96,13 +97,13 @@ func Begin() {
 	}
 	descriptors.CloseOnExec()
 	signal.Notify(stopSignals, syscall.SIGTERM, os.Interrupt)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it; else functions outlive a lost terminal
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores SIGHUP; else functions would outlive a lost terminal
 		signal.Notify(stopSignals, syscall.SIGHUP)
 	}
 }
 
 // Main runs the named program and returns its exit code. SIGTERM, SIGINT and SIGHUP stop the program, even if they
-// arrive between Begin and Main.
+// arrive after Begin and before Main.
 func Main(name string, settings Settings, build Build) int {
 	Begin()
 	ctx, stop := context.WithCancel(context.Background())
@@ -144,7 +145,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	frame.Health.Explain(identity.Details)
 	components, err := build(ctx, frame)
 	if ctx.Err() != nil {
-		return nil // the program has had no clients, so that there is nothing to drain
+		return nil // nothing to drain: the program has had no clients
 	}
 	if err != nil {
 		return err
@@ -158,8 +159,8 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, components...)
 }
 
-// flush sends the remaining telemetry before the program exits. It only logs errors, because a program must not
-// fail if a telemetry collector is unreachable.
+// flush sends the remaining telemetry before the program exits. It only logs errors, because a program must not fail
+// if a telemetry collector is unreachable.
 func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -168,8 +169,8 @@ func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	}
 }
 
-// warnOfCallers logs a warning if FNR_CALLERS restricts the callers but mutual TLS is not configured. The setting
-// then has no effect, because the program cannot identify callers.
+// warnOfCallers logs a warning if FNR_CALLERS restricts the callers but mutual TLS is not configured. The setting then
+// has no effect, because the program cannot identify its callers.
 func warnOfCallers(ctx context.Context, log *slog.Logger, identity *mtls.Identity) {
 	if identity == nil && config.IsSet("Callers") {
 		log.WarnContext(ctx, "setting has no effect; any caller is answered",

@@ -14,9 +14,9 @@ import (
 )
 
 // hideMemory prevents other processes of the same user, such as functions, from reading this process's memory and
-// environment in /proc. They contain credentials and the packages of all callers. Because the process is marked as
-// not dumpable, root owns most files in /proc/PID. All users can still read lists of processes, such as the list of
-// children. Programs that this program starts are not protected.
+// environment in /proc, which contain credentials and the packages of all callers. It marks the process as not
+// dumpable, so that root owns most files in /proc/PID. All users can still read lists of processes, such as the list
+// of children. Programs that this program starts are not protected.
 func hideMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep secrets from functions: %w", os.NewSyscallError("prctl", err))
@@ -25,15 +25,15 @@ func hideMemory() error {
 }
 
 // Slacken restarts a server with more timer slack, so that its threads may wake slightly late. It must be the first
-// statement of the main function. If the restart fails, or the program already has this slack, it continues
-// unchanged.
+// statement of the main function. If the restart fails, or the program already has this slack, Slacken returns and the
+// program continues.
 //
 // In a busy program, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds, and wakes after 70
 // microseconds with Linux's default slack. This costs a tenth of the processor time of a server whose requests last
-// milliseconds. The monitor may wake later, because its task is to preempt goroutines that run for 10 ms. A thread
-// can set only its own slack, and new threads inherit it. Because the monitor already runs, a restart is needed.
+// milliseconds. The monitor may wake later, because its task is to preempt goroutines that run for 10 ms. A restart is
+// needed because the monitor is already running: a thread can set only its own slack, which new threads inherit.
 func Slacken() {
-	runtime.LockOSThread() // the thread with slack must call execve
+	runtime.LockOSThread() // the thread that sets the slack must call execve
 	defer runtime.UnlockOSThread()
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil || now >= int(osthread.Slack) {
@@ -42,8 +42,8 @@ func Slacken() {
 	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // restarts this program with the same environment
 }
 
-// Execute restarts the program in the same process, with Slacken's timer slack and with args and env. It returns
-// only if that fails.
+// Execute restarts the program in the same process, with Slacken's timer slack, args and env. It returns only if the
+// restart fails.
 func Execute(args, env []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

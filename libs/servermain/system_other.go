@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// hideMemory does nothing, because only Linux shows a process's environment and memory to other processes in files.
+// hideMemory does nothing, because only Linux exposes a process's environment and memory to other processes in files.
 func hideMemory() error { return nil }
 
 // Slacken does nothing, because only Linux has timer slack.
 func Slacken() {}
 
-// Execute restarts the program in the same process, with args and env. It returns only if that fails.
+// Execute restarts the program in the same process, with args and env. It returns only if the restart fails.
 func Execute(args, env []string) error {
 	path, err := os.Executable()
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Constraint is a requested tag, or a constraint on versions. The zero Constraint requests no tag, so that the
-// image keeps the tag in its name.
+// Constraint is a requested tag, or a constraint on versions. The zero Constraint requests no tag: the image keeps the
+// tag in its name.
 type Constraint struct {
 	text     string
 	versions *semver.Constraints
 }
 
-// maxBytes is the maximum length of a constraint in bytes, enough for dozens of versions.
+// maxBytes is the maximum length of a constraint in bytes. It is enough for dozens of versions.
 const maxBytes = 1 << 10
 
 // tagPattern matches the tags that registries accept.
@@ -55,18 +55,18 @@ func Parse(s string) (Constraint, error) {
 // IsZero reports whether c requests no tag.
 func (c Constraint) IsZero() bool { return c.text == "" }
 
-// Exact returns the requested tag, or false if c is empty or a constraint on versions. For an exact tag, callers
-// need not list the tags of the image.
+// Exact returns the requested tag. It returns false if c is empty or a constraint on versions. For an exact tag,
+// callers need not list the tags of the image.
 func (c Constraint) Exact() (tag string, ok bool) {
 	return c.text, c.text != "" && c.versions == nil
 }
 
-// String returns c as it was written.
+// String returns c as its author wrote it.
 func (c Constraint) String() string { return c.text }
 
-// Highest returns the highest tag that satisfies c, or false if there is none. A constraint on versions is
-// satisfied only by semantic versions. It is never satisfied by signatures and attestations ("sha256-…") or by
-// builds of commits ("…-git-…").
+// Highest returns the highest tag that satisfies c, or false if there is none. Only semantic versions satisfy a
+// constraint on versions. Tags of signatures and attestations ("sha256-…") and of commit builds ("…-git-…") never
+// satisfy one.
 func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	if c.versions == nil {
 		return c.text, slices.Contains(tags, c.text)
@@ -84,8 +84,8 @@ func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	return best.Original(), true
 }
 
-// release parses a tag as a semantic version. It returns nil for other tags, and for signatures and builds of
-// commits.
+// release parses a tag as a semantic version. It returns nil for other tags, including the tags of signatures and of
+// commit builds.
 func release(tag string) *semver.Version {
 	if strings.HasPrefix(tag, "sha256-") || strings.Contains(tag, "-git-") {
 		return nil
@@ -94,9 +94,9 @@ func release(tag string) *semver.Version {
 	return v
 }
 
-// compare orders versions. Of two spellings of a version, the one with more numbers is higher, because a tag like
-// "v1.2.0" is moved less often than "v1". No two different tags are equal, so that the result does not depend on
-// the order of the tags.
+// compare orders versions. If two tags spell the same version, the tag with more numbers is higher, because a tag like
+// "v1.2.0" is moved less often than "v1". Different tags are never equal, so that the result does not depend on the
+// order of the tags.
 func compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), cmp.Compare(strings.Count(a.Original(), "."), strings.Count(b.Original(), ".")),
 		cmp.Compare(a.Original(), b.Original()))

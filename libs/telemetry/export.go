@@ -18,8 +18,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// spanExporter returns the exporter of traces from OpenTelemetry's environment variables, or nil if they configure
-// none.
+// spanExporter returns the trace exporter that OpenTelemetry's environment variables configure, or nil if they
+// configure no exporter.
 func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if !isExporting("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
 		return nil, nil
@@ -28,9 +28,9 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return exporter, nameVariable("OTEL_TRACES_EXPORTER", err)
 }
 
-// metricReader returns the reader that pushes metrics to a collector, or nil if OpenTelemetry's environment
-// variables configure none. It ignores the exporter "prometheus", which would open another port for the metrics
-// that our metrics port already serves.
+// metricReader returns the reader that pushes metrics to a collector, or nil if OpenTelemetry's environment variables
+// configure none. It ignores the exporter "prometheus", which would open another port for metrics that our metrics
+// port already serves.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	if os.Getenv("OTEL_METRICS_EXPORTER") == "prometheus" ||
 		!isExporting("OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
@@ -48,8 +48,8 @@ func nameVariable(variable string, err error) error {
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// isExporting reports whether the environment variables, such as those named exporter and endpoint, enable an
-// export. If none is set, it returns false, unlike OpenTelemetry, which would export to localhost.
+// isExporting reports whether the environment variables named exporter and endpoint enable an export. If neither is
+// set, it returns false. OpenTelemetry itself would then export to localhost.
 func isExporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false
@@ -57,12 +57,12 @@ func isExporting(exporter, endpoint string) bool {
 	return os.Getenv(exporter) != "" || os.Getenv(endpoint) != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// prometheusReader returns a reader of metrics, and the HTTP handler that Prometheus scrapes. The handler also
-// serves the metrics of the Go runtime and of the process. If a metric cannot be served, the handler logs the error
-// and serves the other metrics.
+// prometheusReader returns a reader of metrics, and the HTTP handler that Prometheus scrapes. The handler also serves
+// the metrics of the Go runtime and of the process. If the handler cannot serve a metric, it logs the error and serves
+// the other metrics.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	// We collect the metrics of the Go runtime before all others, in a registry of their own. Otherwise the number of
-	// goroutines would include the goroutines that collect the other metrics.
+	// We collect the metrics of the Go runtime first, in a separate registry. Otherwise the number of goroutines would
+	// include the goroutines that collect the other metrics.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

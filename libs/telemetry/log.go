@@ -26,8 +26,8 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(traceHandler{slog.NewJSONHandler(w, options)})
 }
 
-// maxValueBytes is the maximum length of a value in a log line or a span. Longer values are shortened, because
-// callers and functions may send megabytes.
+// maxValueBytes is the maximum length of a value in a log line or a span. We shorten longer values, because callers
+// and functions may send megabytes.
 const maxValueBytes = 8 << 10
 
 // writesText reports whether log lines are text instead of JSON. The format "auto" means text if w is a terminal.
@@ -40,9 +40,9 @@ func writesText(format string, w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// formatAttr formats a log attribute. It omits empty texts and an "unlogged" count of zero, and converts durations
-// to seconds. It shortens texts and escapes hidden characters in them, because callers and functions could
-// otherwise flood or forge the log.
+// formatAttr formats a log attribute. It omits empty texts and an "unlogged" count of zero, and converts durations to
+// seconds. It also shortens texts and escapes hidden characters in them, because callers and functions could otherwise
+// flood the log or forge log lines.
 func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
@@ -66,8 +66,8 @@ func formatAttr(_ []string, a slog.Attr) slog.Attr {
 // the log lines of evaluations.
 const LevelDetail = slog.LevelInfo - 2
 
-// level converts Porch's verbosity to a log level. The default verbosity is 2, which logs information. Verbosity 4
-// and above log debug lines.
+// level converts Porch's verbosity to a log level. The default verbosity is 2, which logs information. Verbosity 4 and
+// higher logs debug lines.
 func level(verbosity int) slog.Level {
 	switch {
 	case verbosity <= 0:
@@ -101,9 +101,9 @@ func (h traceHandler) WithGroup(name string) slog.Handler {
 	return traceHandler{h.Handler.WithGroup(name)}
 }
 
-// LogErrors writes OpenTelemetry's errors to the program's log, at most one line per minute. An unreachable
-// collector would otherwise cause several lines per minute. Call it only once per program, because OpenTelemetry
-// has a single, global error handler.
+// LogErrors writes OpenTelemetry's errors to the program's log, at most one line per minute. Without this limit, an
+// unreachable collector would cause several lines per minute. Call LogErrors only once per program, because
+// OpenTelemetry has a single, global error handler.
 func (t *Telemetry) LogErrors() {
 	errs := errorLog{log: t.Log, occasionally: serve.Occasionally()}
 	otel.SetErrorHandler(errs)
@@ -123,8 +123,8 @@ func (l errorLog) Handle(err error) {
 	})
 }
 
-// boundedHandler writes OpenTelemetry's own log lines to the program's log. These lines and the errors of an
-// errorLog share a limit of one line per minute.
+// boundedHandler writes OpenTelemetry's own log lines to the program's log. Together with the errors that errorLog
+// logs, it writes at most one line per minute.
 type boundedHandler struct {
 	slog.Handler
 	errors errorLog

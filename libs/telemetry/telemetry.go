@@ -2,8 +2,8 @@
 
 // Package telemetry sets up the traces, metrics and logs of a program.
 //
-// The environment variables of OpenTelemetry configure where traces and metrics are sent. By default, they are not
-// sent. Prometheus can scrape the metrics from a port of the program. Log lines contain the id of their trace.
+// OpenTelemetry's environment variables configure the receivers of traces and metrics. By default, the program sends
+// neither. Prometheus can scrape the metrics from a port of the program. Log lines contain the id of their trace.
 package telemetry
 
 import (
@@ -97,7 +97,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithRawSpanLimits(spanLimits())}
 	if exporter == nil {
-		// Without an exporter, we record no spans. We still log the trace ids of callers and pass them on.
+		// Without an exporter, we record no spans. We still log the trace ids of callers and pass the ids on.
 		options = append(options, sdktrace.WithSampler(sdktrace.NeverSample()))
 	} else {
 		options = append(options, sdktrace.WithBatcher(exporter))
@@ -108,8 +108,8 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	return nil
 }
 
-// spanLimits returns the limits of spans from OpenTelemetry's environment variables. If they do not limit the
-// length of values, maxValueBytes is the limit.
+// spanLimits returns the limits of spans from OpenTelemetry's environment variables. If they set no limit for the
+// length of values, the limit is maxValueBytes.
 func spanLimits() sdktrace.SpanLimits {
 	limits := sdktrace.NewSpanLimits()
 	if limits.AttributeValueLengthLimit < 0 {
@@ -120,7 +120,7 @@ func spanLimits() sdktrace.SpanLimits {
 
 func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Resource) error {
 	options := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithView(rpcBuckets())}
-	if cfg.MetricsAddress != off { // without a reader, nothing is measured
+	if cfg.MetricsAddress != off { // OpenTelemetry measures nothing without a reader
 		scraped, handler, err := prometheusReader(t.Log)
 		if err != nil {
 			return fmt.Errorf("set up metrics: %w", err)
@@ -151,7 +151,7 @@ func buildInfo(provider metric.MeterProvider) {
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(1, labels); return nil })))
 }
 
-// Must returns a new metric. It panics if err is not nil: names, units and bounds of metrics are constants, so that an
+// Must returns a new metric. It panics if err is not nil. Names, units and bounds of metrics are constants, so an
 // error is a defect of the program.
 func Must[T any](created T, err error) T {
 	if err != nil {
@@ -160,7 +160,7 @@ func Must[T any](created T, err error) T {
 	return created
 }
 
-// Observe returns an option for a gauge whose current value the function value returns.
+// Observe returns an option for a gauge. The function value returns the gauge's current value.
 func Observe[N int | int64](value func() N) metric.Int64ObservableGaugeOption {
 	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(value()))
@@ -168,7 +168,7 @@ func Observe[N int | int64](value func() N) metric.Int64ObservableGaugeOption {
 	})
 }
 
-// Bool returns 1 for true and 0 for false, as the value of a gauge or as a sort key.
+// Bool returns 1 for true and 0 for false, for use as the value of a gauge or as a sort key.
 func Bool(condition bool) int64 {
 	if condition {
 		return 1
@@ -176,8 +176,8 @@ func Bool(condition bool) int64 {
 	return 0
 }
 
-// Shutdown sends the remaining traces and metrics until ctx is done. It sends both concurrently, so that slow
-// traces leave time for the metrics, and slow metrics for the traces.
+// Shutdown sends the remaining traces and metrics until ctx is done. It sends both concurrently, so that slow sending
+// of traces does not use up the time for metrics, and vice versa.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var stopping sync.WaitGroup
@@ -188,7 +188,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Component returns the component that serves metrics to Prometheus. It is empty if MetricsAddress is "off".
+// Component returns the component that serves metrics to Prometheus. The component is empty if MetricsAddress is
+// "off".
 func (t *Telemetry) Component(cfg Config) serve.Component {
 	if cfg.MetricsAddress == off {
 		return serve.Component{}
@@ -204,7 +205,7 @@ func (t *Telemetry) Interceptor() connect.Interceptor {
 		otelconnect.WithTracerProvider(t.Tracers),
 		otelconnect.WithMeterProvider(t.Meters),
 		otelconnect.WithPropagator(t.Propagator),
-		// We continue the traces of callers, because callers are inside the cluster and trusted.
+		// We continue the traces of callers, because we trust callers inside the cluster.
 		otelconnect.WithTrustRemote(),
 	))
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typo suggests the valid name that a user most likely meant, for error messages about misspelled names.
+// Package typo suggests the valid name that a user most likely meant. It is for error messages about misspelled names.
 package typo
 
 import "strings"
 
-// Nearest returns the name that is most similar to wrong, or the first of several equally similar names. It counts
-// the letters to insert, delete or replace, regardless of case. It returns an empty string if each name differs in
-// more than maxEdits letters, or in as many letters as it contains.
+// Nearest returns the name that is most similar to wrong, or the first of several equally similar names. It counts the
+// letters to insert, delete or replace, regardless of case. It returns an empty string if no name is similar enough. A
+// name is not similar if it differs in more than maxEdits letters, or in as many letters as it contains.
 func Nearest(wrong string, names []string, maxEdits int) string {
 	nearest, fewest := "", maxEdits+1
 	for _, name := range names {

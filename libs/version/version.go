@@ -8,10 +8,11 @@ import (
 	"runtime/debug"
 )
 
-// stamped is the version of a release. The linker flag -X sets it in release builds.
+// stamped is the version of a release. Release builds set it with the linker flag -X.
 var stamped string
 
-// String returns the version of this program: the release, or else Go's version of the commit, or else "devel".
+// String returns the version of this program: the release version, or else Go's version of the commit, or else
+// "devel".
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -20,7 +21,7 @@ func String() string {
 	return format(stamped, info)
 }
 
-// format implements String with its inputs as parameters, so that tests can set them.
+// format implements String. Its inputs are parameters, so that tests can set them.
 func format(stamped string, info *debug.BuildInfo) string {
 	built := info.Main.Version
 	if built == "(devel)" {
