@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package await waits in tests for what other goroutines or processes do.
+// Package await lets tests wait for a result of other goroutines or processes.
 package await
 
 import (
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// timeout only ends tests that would hang.
+// timeout is the maximum wait of a test. It is long, because it only ends tests that would otherwise hang.
 const timeout = 5 * time.Minute
 
-// Equal calls get until it returns want. It fails the test after a timeout.
+// Equal calls get repeatedly until it returns want. It fails the test after a timeout.
 func Equal[T comparable](t testing.TB, what string, get func() T, want T) {
 	t.Helper()
 	for start, got := time.Now(), get(); got != want; got = get() {

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package confinetest tests the start of a program on kernels that lack a feature for confining functions. The
-// program must start without the feature, or refuse to start, as configured.
+// Package confinetest tests the start of a program on kernels that lack a feature for confining functions. Depending
+// on the configuration, the program must start without the feature or refuse to start.
 package confinetest
 
 import (
@@ -76,7 +76,7 @@ type exit struct{ syscall.WaitStatus }
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
 // startAt starts the program with FNR_CONFINE set to level, as on a kernel without the given system call. It waits
-// until the program serves or exits, and returns the log until then. The function ended stops the program if it
+// until the program serves or exits, and returns the log up to that point. The function ended stops the program if it
 // still runs, and returns the exit status.
 func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
@@ -110,7 +110,7 @@ func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, 
 	}
 }
 
-// onThreadWithout calls start on a thread where the given system call seems not to exist. Processes that start
+// onThreadWithout calls start on a thread where the given system call seems to be missing. Processes that start
 // creates also lack the system call. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) (err error) {
 	osthread.Own(func() {
@@ -121,13 +121,14 @@ func onThreadWithout(call uintptr, start func() error) (err error) {
 	return err
 }
 
-// concealCall makes a system call fail on this thread, as if the kernel did not have it. It loads a seccomp filter.
+// concealCall makes a system call fail on this thread, as if the kernel did not support the call. It uses a seccomp
+// filter.
 func concealCall(call uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)
 	}
 	instructions := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // loads the number of the call
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(call), Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},

@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// Answer evaluates fn with a timeout, and returns the code and the message of the server's answer. It does not use
-// a gRPC client, because such a client would return its own error when the deadline passes.
+// Answer evaluates fn with a timeout, and returns the code and the message of the server's answer. It does not use a
+// gRPC client, because a gRPC client would return its own error when the deadline passes.
 func Answer(t *testing.T, fn Function, within time.Duration) (code, message string) {
 	t.Helper()
 	status, body := postJSON(t, fn, http.Header{"Connect-Timeout-Ms": {strconv.FormatInt(within.Milliseconds(), 10)}})
@@ -31,9 +31,9 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 	return answer.Code, answer.Message
 }
 
-// CheckWaited tests an evaluation whose deadline passes during a wait, for example for a pod. The error message
-// must begin with beginning, and must contain waits, the cause of the wait. CheckWaited retries with longer
-// deadlines, because a short deadline may pass before the wait begins on a busy machine.
+// CheckWaited tests an evaluation whose deadline passes while the evaluation waits, for example for a pod. The error
+// message must begin with beginning, and must contain waits, a text about the cause of the wait. On a busy machine, a
+// short deadline may pass before the wait begins. CheckWaited then retries with a longer deadline.
 func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	t.Helper()
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {
@@ -48,7 +48,7 @@ func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	}
 }
 
-// postJSON evaluates List by a plain HTTP request with JSON, as users of curl do.
+// postJSON evaluates List with a plain HTTP request in JSON, as users of curl do.
 func postJSON(t *testing.T, fn Function, header http.Header) (status string, answer []byte) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"image": fn.Image, "resourceList": []byte(List)})

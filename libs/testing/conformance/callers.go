@@ -33,8 +33,7 @@ func testCancel(t *testing.T, target Target) {
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
 		t.Run(behaviour, func(t *testing.T) {
-			// The server must answer immediately, because the remaining child process does not hold the function's output
-			// open.
+			// The server must answer immediately, because the remaining child process does not keep the function's output open.
 			checkAlive(t, target.Serve(t, behaviour))
 		})
 	}
@@ -52,8 +51,8 @@ func cancelCall(t *testing.T, fn Function) {
 	}
 }
 
-// checkTimedOut calls fn, which never returns, and checks the server's timeout error. With the timeout 0, the
-// deadline passes before the evaluation begins.
+// checkTimedOut calls fn, which never returns, and checks the server's timeout error. If timeout is 0, the deadline
+// passes before the evaluation begins.
 func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason string) {
 	t.Helper()
 	code, message := Answer(t, fn, timeout)
@@ -64,7 +63,7 @@ func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason stri
 	checkText(t, message, "function evaluation timed out for "+fn.Image+": "+reason)
 }
 
-// testManyCallers tests 64 concurrent callers, more than the server can evaluate at once.
+// testManyCallers tests 64 concurrent callers. The server cannot evaluate so many requests at once.
 func testManyCallers(t *testing.T, target Target) {
 	fn := target.Serve(t, "sleep=20ms")
 	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, fn.Address))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance contains tests for all implementations of Porch's FunctionEvaluator service. These are the
-// wrapper server inside function pods, the gateway with local binaries, and the gateway with function pods. The
-// tests evaluate the functions of package testfn.
+// Package conformance contains tests for all implementations of Porch's FunctionEvaluator service: the wrapper server
+// inside function pods, the gateway with local binaries, and the gateway with function pods. The tests evaluate the
+// functions of package testfn.
 package conformance
 
 import (
@@ -21,8 +21,8 @@ import (
 
 // Target is an implementation of the FunctionEvaluator service under test.
 type Target struct {
-	// Serve starts a server for a function with the given behaviour, such as "echo" or "hang", until t ends. The suite
-	// calls it at least once for each behaviour.
+	// Serve starts a server for a function with the given behaviour, such as "echo" or "hang". The server runs until t
+	// ends. The suite calls Serve at least once for each behaviour.
 	Serve func(t *testing.T, behaviour string) Function
 	// Texts contains the expected error messages, which differ between Porch's evaluators.
 	Texts Texts
@@ -40,13 +40,13 @@ type Function struct {
 	Address string
 	// Image is the image name in requests for this function.
 	Image string
-	// Dir is the directory of the function's binary, so that the suite can find processes that the function left. It
-	// is empty if the function runs on another machine.
+	// Dir is the directory of the function's binary. The suite uses it to find processes that the function left behind.
+	// Dir is empty if the function runs on another machine.
 	Dir string
 }
 
-// Texts contains the expected error messages of functions that fail. In them, %[1]q stands for the image and "…"
-// for any text.
+// Texts contains the expected error messages for functions that fail. In them, %[1]q stands for the image and "…" for
+// any text.
 type Texts struct {
 	// Prefix is the beginning of all error messages.
 	Prefix string
@@ -54,9 +54,9 @@ type Texts struct {
 	Exit1 string
 	// Exit1Garbage is the message for a function that exits with code 1 and writes an invalid resource list.
 	Exit1Garbage string
-	// Signal is the message if a function kills itself by a signal. It is empty for a function that cannot kill
-	// itself, because it is the first process of a pid namespace. This is the case in containers and in sandboxes with
-	// crun or runc.
+	// Signal is the message for a function that kills itself with a signal. Signal is empty if functions cannot kill
+	// themselves, because they are the first process of a pid namespace. This is the case in containers and in sandboxes
+	// with crun or runc.
 	Signal string
 }
 
@@ -73,7 +73,7 @@ func PodTexts(prefix string) Texts {
 	}
 }
 
-// MaxMessageBytes is the message limit that implementations under test must be configured with.
+// MaxMessageBytes is the message limit that the implementation under test must be configured with.
 const MaxMessageBytes = 6 << 20
 
 // List is a small ResourceList, the input of most tests.
@@ -93,8 +93,8 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing returns a function that starts a server like serve, but adds a check to the test. At the end of the
-// test, while the server still runs, the function under test must have left no processes.
+// leaveNothing wraps serve, which starts a server. At the end of the test, while the server still runs, the returned
+// function checks that the function under test has left no processes.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()
@@ -143,8 +143,8 @@ func checkAlive(t *testing.T, f Function) {
 	}
 }
 
-// Install installs the function with the given behaviour in dir and returns the path of the function's binary. For
-// the behaviour Missing, it installs nothing.
+// Install installs the function with the given behaviour in dir and returns the path of the function's binary. For the
+// behaviour Missing, it installs nothing.
 func Install(t *testing.T, dir, behaviour string) string {
 	t.Helper()
 	path := filepath.Join(dir, behaviour)
@@ -160,10 +160,10 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
-// longLog is a function that logs twice the maximum, [function.MaxLogBytes], and returns its input.
+// longLog is the behaviour of a function that logs twice the maximum, [function.MaxLogBytes], and returns its input.
 const longLog = "greet=2097152"
 
-// Behaviours returns all behaviours that the tests use, so that all functions can be prepared in advance.
+// Behaviours returns all behaviours that the tests use, so that callers can prepare all functions in advance.
 func Behaviours() []string {
 	return []string{
 		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",

@@ -53,8 +53,8 @@ func failureCases(texts Texts) []failure {
 	}
 }
 
-// Behaviours of functions whose binary cannot be started. Each implementation under test creates these functions in
-// its own way, because package testfn cannot provide them.
+// Behaviours of functions whose binary cannot be started. Package testfn cannot provide them, so each implementation
+// under test creates them in its own way.
 const (
 	// Missing is a function whose binary does not exist.
 	Missing = "missing"
@@ -65,11 +65,11 @@ const (
 func testFailures(t *testing.T, target Target) {
 	for _, f := range failureCases(target.Texts) {
 		if f.text == "" {
-			continue // the failure is impossible for this target
+			continue // this failure cannot occur with the target
 		}
 		t.Run(f.behaviour, func(t *testing.T) {
 			fn := target.Serve(t, f.behaviour)
-			for range 2 { // the server continues as before
+			for range 2 { // the server must still work after the first failure
 				_, err := evaluateList(t, fn, List)
 				st := status.Convert(err)
 				if st.Code() != codes.Internal {
@@ -85,8 +85,8 @@ func testFailures(t *testing.T, target Target) {
 	t.Run("log that is not UTF-8", func(t *testing.T) { testUnreadableLog(t, target.Serve(t, "bad-utf8")) })
 }
 
-// testUnreadableLog tests that the error of a failed function contains the readable part of a log that is not
-// UTF-8.
+// testUnreadableLog tests a failed function whose log is not UTF-8. The error must contain the readable part of the
+// log.
 func testUnreadableLog(t *testing.T, fn Function) {
 	_, err := evaluateList(t, fn, List)
 	if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {

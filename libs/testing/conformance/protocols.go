@@ -41,7 +41,7 @@ func testProtocols(t *testing.T, target Target) {
 	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
 }
 
-// testPlainJSON tests an evaluation by plain HTTP with JSON, as users of curl send it.
+// testPlainJSON tests an evaluation with a plain HTTP request in JSON, as users of curl send it.
 func testPlainJSON(t *testing.T, fn Function) {
 	status, answer := postJSON(t, fn, http.Header{})
 	var got struct{ ResourceList []byte }
@@ -50,7 +50,7 @@ func testPlainJSON(t *testing.T, fn Function) {
 	}
 }
 
-// testHealth tests health checks in the same form as the probes of Kubernetes.
+// testHealth tests health checks that look like the probes of Kubernetes.
 func testHealth(t *testing.T, target Target) {
 	conn := dialServer(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {
@@ -63,7 +63,7 @@ func testHealth(t *testing.T, target Target) {
 	testReflection(t, conn)
 }
 
-// testReflection queries the description of the service by gRPC reflection, as grpcurl does.
+// testReflection queries the description of the service with gRPC reflection, as grpcurl does.
 func testReflection(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lists contains resource lists in different YAML styles. A function that returns its input must receive each list
-// unchanged, and so must the caller.
+// lists contains resource lists in different YAML styles. The server must pass each list unchanged to the function,
+// and unchanged back to the caller.
 var lists = map[string]string{
 	"block style":     List,
 	"comments":        "# head\napiVersion: config.kubernetes.io/v1 # line\nkind: ResourceList\nitems:\n# foot\n- a: 1\n",
@@ -71,7 +71,8 @@ func aliasBomb() string {
 	return b.String()
 }
 
-// badRequest is a test case: a resource list that servers must reject, the code, and a part of the error message.
+// badRequest is a test case: a resource list that servers must reject, the expected code, and a part of the expected
+// error message.
 type badRequest struct {
 	reason string
 	list   string
@@ -131,8 +132,8 @@ func testLongName(t *testing.T, address string) {
 	}
 }
 
-// testBadImages tests requests with invalid image names and with images that do not exist. For an image that does
-// not exist, the server must return the code unknown.
+// testBadImages tests requests with invalid image names and with images that do not exist. For an image that does not
+// exist, the server must return the code given as unknown.
 func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 	for image, code := range map[string]codes.Code{
 		"":                        codes.InvalidArgument,
@@ -170,7 +171,7 @@ func testLimits(t *testing.T, target Target) {
 	for _, behaviour := range []string{"flood-stdout", "flood-both"} {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
-			for range 2 { // the server continues as before
+			for range 2 { // the server must still work after the first request
 				_, err := evaluateList(t, fn, List)
 				st := status.Convert(err)
 				if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) ||

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Proxy forwards connections to a target. Call Cut to break them.
+// Proxy forwards connections to a target. Tests call Cut to break the connections.
 type Proxy struct {
 	// Address is the proxy's address, as host:port.
 	Address string
@@ -62,7 +62,7 @@ func (p *Proxy) forwardConn(ctx context.Context, running *sync.WaitGroup, in net
 		return
 	}
 	p.addConn(in, out)
-	// Each connection is closed alone, because clients close connections that they no longer need.
+	// We close only the ended connection, because clients close connections that they no longer need.
 	end := func() {
 		_ = in.Close()
 		_ = out.Close()

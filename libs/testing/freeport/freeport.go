@@ -12,10 +12,11 @@ import (
 )
 
 // first and last limit the range of ports to choose from. Operating systems choose ports for clients and for port 0
-// from a higher range. In that range, another process could get a port before the program under test listens on it.
+// from a higher range. If we used that range, another process could get a port before the program under test listens
+// on it.
 const first, last = 12000, 20000
 
-// Choose returns a port where no server of this machine listens.
+// Choose returns a port on which no server of this machine listens.
 func Choose(t testing.TB) string {
 	t.Helper()
 	for range last - first {
@@ -30,7 +31,7 @@ func Choose(t testing.TB) string {
 	return ""
 }
 
-// Address returns an address of this machine where no server listens.
+// Address returns an address of this machine on which no server listens.
 func Address(t testing.TB) string {
 	t.Helper()
 	return "127.0.0.1:" + Choose(t)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Program builds the main package pkg, like `go build` in the directory dir, and returns the path of the binary.
-// The binary is removed after the test.
+// Program builds the main package pkg, like `go build` in the directory dir, and returns the path of the binary. The
+// binary is removed after the test.
 func Program(t testing.TB, dir, pkg string) string {
 	t.Helper()
 	abs, err := filepath.Abs(filepath.Join(dir, pkg))
@@ -27,13 +27,13 @@ func Program(t testing.TB, dir, pkg string) string {
 	return path
 }
 
-// To builds the main package pkg in the directory dir, as `go build` does, and writes the program to path.
+// To builds the main package pkg, like `go build` in the directory dir, and writes the binary to path.
 func To(path, dir, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", path, pkg)
 	cmd.Dir = dir
-	// The settings of the Makefile make the build fast, because most packages are then already in Go's build cache.
-	// The test's own settings, such as a workspace, could also change the binary.
+	// With the settings of the Makefile, the build is fast, because most packages are already in Go's build cache. The
+	// test's own settings, such as a workspace, could also change the binary.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)
@@ -41,8 +41,8 @@ func To(path, dir, pkg string) error {
 	return nil
 }
 
-// Without fails the test if the program in the current directory links a banned package or one of its subpackages.
-// The keys of banned are package paths, and its values are reasons for the error message.
+// Without fails the test if the program in the current directory links a banned package or one of its subpackages. The
+// keys of the map banned are package paths, and its values are reasons for the error message.
 func Without(t *testing.T, banned map[string]string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leasetest contains a fake pod-manager. Each test chooses the fake's answers to requests for leases.
+// Package leasetest contains a fake pod-manager. Each test chooses how the fake answers requests for leases.
 package leasetest
 
 import (
@@ -18,7 +18,7 @@ import (
 // Grant answers a request for a lease in a test. It has the same contract as the Lease method of lease.Manager.
 type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
 
-// Finish contains the arguments of one call of a lease's Finish method.
+// Finish contains the arguments of a call of a lease's Finish method.
 type Finish struct {
 	Pod     string
 	Outcome lease.Outcome
@@ -32,12 +32,12 @@ type Manager struct {
 	finished chan Finish
 
 	mu    sync.Mutex
-	pools map[string]*podmanagerv1.Pool // keyed by digest
+	pools map[string]*podmanagerv1.Pool // keys are image digests
 }
 
 var _ lease.Manager = (*Manager)(nil)
 
-// NewManager returns a fake pod-manager that answers each request for a lease by the function grant.
+// NewManager returns a fake pod-manager that answers each request for a lease with the function grant.
 func NewManager(grant Grant) *Manager {
 	m := &Manager{finished: make(chan Finish, 10_000)}
 	m.SetGrant(grant)
@@ -60,7 +60,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 // Active returns the number of granted leases that are not finished yet.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish waits until a lease is finished, and returns the arguments of the call of Finish.
+// AwaitFinish waits until a lease is finished, and returns the arguments of that call of Finish.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {

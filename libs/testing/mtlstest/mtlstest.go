@@ -80,8 +80,8 @@ func (a *Authority) issue(t testing.TB, template *x509.Certificate) (certificate
 	return encodeBlock("CERTIFICATE", cert.Raw), encodeBlock("PRIVATE KEY", der)
 }
 
-// Write writes a new certificate with a SPIFFE ID to the directory dir, in the way that Kubernetes updates a
-// mounted Secret. The new file ca.crt trusts this authority and the others.
+// Write writes a new certificate with a SPIFFE ID to the directory dir, in the way that Kubernetes updates a mounted
+// Secret. The new file ca.crt contains the certificates of this authority and of the authorities others.
 func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, others ...*Authority) {
 	t.Helper()
 	data, err := os.MkdirTemp(dir, "..")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pipenet contains a network in memory, for tests in virtual time. A test can make a host silent, as if its
-// process were stopped or the network were partitioned, and can kill a host.
+// Package pipenet contains a network in memory, for tests in virtual time. A test can kill a host. It can also make a
+// host silent, as if the host's process were stopped or the network were partitioned.
 package pipenet
 
 import (
@@ -29,7 +29,7 @@ type Host struct {
 	dead atomic.Bool
 
 	mu     sync.Mutex
-	change *sync.Cond // signals changes of silent and of the connections' state
+	change *sync.Cond // signals changes of silent and of the state of connections
 	silent bool
 	conns  []*conn
 }
@@ -62,8 +62,8 @@ func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Hos
 	return h
 }
 
-// Dial connects to a host of the network. It also connects to a silent host, because a kernel accepts connections
-// even for a stopped process.
+// Dial connects to a host of the network. It also connects to a silent host, because a kernel accepts connections even
+// for a stopped process.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	h := n.hosts[address]
@@ -87,8 +87,8 @@ func (h *Host) Accept() (net.Conn, error) {
 	return h.addConn(far), nil
 }
 
-// SetSilent makes the host silent, or ends its silence. While the host is silent, its connections hold all data
-// back. When the silence ends, the connections forward the data.
+// SetSilent makes the host silent, or ends its silence. While the host is silent, its connections deliver no data.
+// When the silence ends, the connections deliver the delayed data.
 func (h *Host) SetSilent(silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"net"
 )
 
-// Pipes is a listener for a single host in memory, whose connections have no buffers. Tests may also send
-// connections of their own to Conns.
+// Pipes is a listener for a single host in memory, whose connections have no buffers. Tests may also send their own
+// connections to the channel Conns.
 type Pipes struct {
 	Conns  chan net.Conn
 	closed chan struct{}
 }
 
-// Listen returns a listener to which DialContext connects.
+// Listen returns a listener. Its method DialContext opens connections to it.
 func Listen() *Pipes { return &Pipes{Conns: make(chan net.Conn), closed: make(chan struct{})} }
 
 // Accept implements net.Listener.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rerun runs a test again in a separate process. It is for tests of settings that a process reads from its
+// Package rerun runs a test again in a separate process. Use it for tests of settings that a process reads from its
 // environment only once, such as proxies and certificate authorities.
 package rerun
 
@@ -18,8 +18,8 @@ var (
 )
 
 // Test runs the calling test again in a new process, whose environment also contains env. In the new process, Test
-// returns value and true. In the first process, it returns false after the new process has exited, and the caller
-// must then return. The test fails if the test in the new process failed.
+// returns value and true. In the first process, it returns false after the new process has exited, and the caller must
+// then return. If the test fails in the new process, it also fails in the first process.
 func Test(t *testing.T, value string, env ...string) (given string, there bool) {
 	t.Helper()
 	if *inside {

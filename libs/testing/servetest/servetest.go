@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servetest runs a service or a background task in a test, as a program does. A service listens on a free
-// port of the loopback interface.
+// Package servetest runs a service or a background task in a test, in the same way as a program. A service listens on
+// a free port of the loopback interface.
 package servetest
 
 import (
@@ -46,8 +46,8 @@ func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) 
 	return listener.Addr().String()
 }
 
-// Go runs a background task until the test ends or stop is called. stop waits until the task has returned. The test
-// fails if the task returns an error.
+// Go runs a background task until the test ends or the caller calls stop. The function stop waits until the task has
+// returned. The test fails if the task returns an error.
 func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

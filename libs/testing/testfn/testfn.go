@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testfn installs a KRM function for tests, the program testfn, whose file name selects its behaviour. The
-// documentation of the command testfn lists the behaviours. The package also finds running processes of the
-// program.
+// Package testfn installs the program testfn, a KRM function for tests whose file name selects its behaviour. The
+// documentation of the command testfn lists the behaviours. The package also finds running processes of the program.
 package testfn
 
 import (
@@ -23,9 +22,9 @@ import (
 // program is the import path of the command testfn, the KRM function for tests.
 const program = "github.com/krm-function-runner/function-runner/libs/testing/testfn/cmd/testfn"
 
-// Install installs the program testfn in dir under each of the names. The name selects the program's behaviour,
-// such as "echo" or "sleep=50ms", unless the caller of the program passes a behaviour as an argument. The directory
-// must exist, and only this test may use it. The test fails if an installed program still runs when the test ends.
+// Install installs the program testfn in dir under each of the names. The name selects the program's behaviour, such
+// as "echo" or "sleep=50ms", unless the program gets a behaviour as an argument. The directory must exist, and only
+// this test may use it. The test fails if an installed program still runs when the test ends.
 func Install(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	binary, err := build()
@@ -40,11 +39,11 @@ func Install(t testing.TB, dir string, names ...string) {
 	t.Cleanup(func() { AssertNoneLeft(t, dir) })
 }
 
-// Built is the environment variable with the path of a compiled testfn. It is for tests whose user cannot compile
-// the program.
+// Built is the environment variable with the path of a compiled testfn. It is for tests that run as a user who cannot
+// compile the program.
 const Built = "TESTFN_BUILT"
 
-// build compiles testfn once per test process, as a static binary. We keep the binary in memory instead of a file,
+// build compiles testfn once per test process, as a static binary. We keep the binary in memory instead of in a file,
 // because no test would delete the file.
 var build = sync.OnceValues(func() ([]byte, error) {
 	if path := os.Getenv(Built); path != "" {
@@ -63,8 +62,7 @@ var build = sync.OnceValues(func() ([]byte, error) {
 })
 
 // writeProgram writes an executable file while no process of this program can start. Otherwise a new process could
-// inherit the file while it is open for writing. The kernel would then refuse to execute the file ("text file
-// busy").
+// inherit the file while it is open for writing. The kernel would then refuse to execute the file ("text file busy").
 func writeProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -102,9 +100,9 @@ func Running(dir string) []int {
 func runningPrograms(dir string) []int {
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, fields, ok := strings.Cut(string(stat), ") ") // after the name: state, five numbers, flags
+		_, fields, ok := strings.Cut(string(stat), ") ") // fields after the program's name: state, five numbers, flags
 		if err != nil || !ok {
-			return true // exited concurrently
+			return true // the process has exited
 		}
 		flags, _ := strconv.ParseUint(strings.Fields(fields)[6], 10, 64)
 		const forkedWithoutExec = 0x40 // PF_FORKNOEXEC of the kernel
@@ -112,9 +110,9 @@ func runningPrograms(dir string) []int {
 	})
 }
 
-// Abandoned returns the processes with a binary in dir that evaluations left behind. It omits processes that a
-// server started in advance for later evaluations, and their children. It recognizes them by their standard input,
-// a pipe whose other end is open in this process.
+// Abandoned returns the processes with a binary in dir that evaluations left behind. It omits processes that a server
+// started in advance for later evaluations, and their children. Their standard input is a pipe whose other end is open
+// in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -125,7 +123,7 @@ func Abandoned(dir string) []int {
 	}
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		input, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
-		return err != nil || held[input] // exited concurrently, or waiting for its input
+		return err != nil || held[input] // the process has exited, or waits for its input
 	})
 }
 
@@ -137,7 +135,8 @@ func AwaitRunning(t testing.TB, dir string, n int) {
 	}
 }
 
-// AssertNoneLeft waits until no program in dir runs. After a timeout, it fails the test and kills the processes.
+// AssertNoneLeft waits until no program in dir runs. After a timeout, it fails the test and kills the remaining
+// processes.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
 	if pids := awaitCount(Running, dir, 0); len(pids) > 0 {
@@ -146,8 +145,8 @@ func AssertNoneLeft(t testing.TB, dir string) {
 	}
 }
 
-// AssertNoneAbandoned waits until no process with a binary in dir is left over from an evaluation. After a timeout,
-// it fails the test. Unlike [AssertNoneLeft], it permits processes that a server keeps for later evaluations.
+// AssertNoneAbandoned waits until evaluations have left no processes with a binary in dir. After a timeout, it fails
+// the test. Unlike [AssertNoneLeft], it permits processes that a server keeps for later evaluations.
 func AssertNoneAbandoned(t testing.TB, dir string) {
 	t.Helper()
 	if pids := awaitCount(Abandoned, dir, 0); len(pids) > 0 {

@@ -21,9 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts contains actions that a confined function must not be able to perform, by name. The argument of an
-// action is its target, such as a path or a process. If an action succeeds nevertheless, it does no harm. Only
-// log-packets is allowed: it hangs.
+// attempts contains actions that a confined function must not be able to perform, by name. The argument of an action
+// is its target, such as a path or a process. An action does no harm even if it succeeds. Only the action log-packets
+// is allowed: it hangs.
 var attempts = map[string]func(target string) error{
 	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
 	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
@@ -112,7 +112,7 @@ var attempts = map[string]func(target string) error{
 	"keyring":  func(string) error { return callKernel(syscall.SYS_KEYCTL, 0, -3, 0) },
 	"allocate": inTempFile(func(fd int) error { return syscall.Fallocate(fd, 0, 0, 1<<20) }),
 	"reserve": inTempFile(func(fd int) error {
-		space := [6]int64{2: 1 << 20} // struct space_resv
+		space := [6]int64{2: 1 << 20} // kernel's struct space_resv
 		return callKernel(syscall.SYS_IOCTL, fd, reserveSpace, addressOf(&space))
 	}),
 	"core": func(string) error {
@@ -131,8 +131,8 @@ const (
 	fsSetFlags   = 0x40086602
 )
 
-// System calls that golang.org/x/sys does not define. newCall is a number that no kernel uses yet, so that tests
-// can try an unknown system call.
+// System calls that golang.org/x/sys does not define. newCall is a number that no kernel uses yet. Tests use it to try
+// an unknown system call.
 const (
 	fileSetAttributes = 469
 	newCall           = 500
@@ -148,7 +148,8 @@ func inTempFile(attempt func(fd int) error) func(string) error {
 	}
 }
 
-// seize is the ptrace request PTRACE_SEIZE. Tests pass an invalid argument, so that it never traces a process.
+// seize is the ptrace request PTRACE_SEIZE. Tests pass an invalid argument, so that the request never traces a
+// process.
 const seize = 0x4206
 
 // noUser is the id of a user who has no processes.
@@ -192,7 +193,7 @@ func makeEmptyFiles(count string) error {
 	return nil
 }
 
-// makeFile creates a file in the temporary directory. It fails if the file of an earlier evaluation still exists.
+// makeFile creates a file in the temporary directory. It fails if the same file of an earlier evaluation still exists.
 func makeFile(string) error {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "left"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -217,7 +218,7 @@ func forkSelf(count string) error {
 	return nil
 }
 
-// joinGroup starts a child process in the process group of another process. The argument is that process's id.
+// joinGroup starts a child process in the process group of another process, whose id is the argument target.
 func joinGroup(target string) error {
 	group, err := syscall.Getpgid(parseInt(target))
 	exitOnError(err)
@@ -231,13 +232,13 @@ func joinGroup(target string) error {
 	return err
 }
 
-// setOwner requests a signal to the process pid whenever a pipe becomes readable (F_SETOWN).
+// setOwner tells the kernel to send a signal to the process pid whenever a pipe becomes readable (F_SETOWN).
 func setOwner(pid int) error {
 	const setOwner = 8
 	return onPipe(setOwner, pid)
 }
 
-// The fcntl commands F_SETOWN_EX and F_SETSIG, which configure the signals about a file.
+// The fcntl commands F_SETOWN_EX and F_SETSIG, which configure signals about a file.
 const (
 	fSetOwnerEx = 15
 	fSetSignal  = 10
@@ -251,7 +252,7 @@ func onPipe(command, argument int) error {
 	return callKernel(syscall.SYS_FCNTL, int(r.Fd()), command, argument)
 }
 
-// watchNames requests events with the names of new files in a directory (inotify).
+// watchNames requests events that contain the names of new files in a directory (inotify).
 func watchNames(path string) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	if err != nil {
@@ -271,15 +272,15 @@ func notifyNames(string) error {
 	return callKernel(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
-// askLimit reads a limit of another process. This must fail, because the system call prlimit can also change
-// limits.
+// askLimit tries to read a limit of another process. This must fail, because the same system call, prlimit, can also
+// change limits.
 func askLimit(pid int) error {
 	var limit syscall.Rlimit
 	return callKernel(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, addressOf(&limit))
 }
 
-// readMemory tries to read a byte of another process's memory. Any address serves the purpose, because the kernel
-// checks the permission first.
+// readMemory tries to read a byte of another process's memory. The address does not matter, because the kernel checks
+// the permission first.
 func readMemory(pid int) error {
 	var b byte
 	local := syscall.Iovec{Base: &b, Len: 1}
@@ -296,7 +297,7 @@ func dialTarget(network, to string) error {
 }
 
 // logPackets hangs. Its child in another session switches the log to packets (O_DIRECT), logs as fast as it can until
-// its parent is killed, and then hangs. The argument is empty, or the parent for the child.
+// its parent is killed, and then hangs. The argument is empty in the parent. In the child, it is the parent's pid.
 func logPackets(parent string) error {
 	if parent == "" {
 		startSelf("try=log-packets:"+strconv.Itoa(os.Getpid()), syscall.SysProcAttr{Setsid: true})
@@ -306,7 +307,7 @@ func logPackets(parent string) error {
 	if err := callKernel(syscall.SYS_FCNTL, syscall.Stderr, syscall.F_SETFL, syscall.O_DIRECT); err != nil {
 		return err
 	}
-	_ = callKernel(syscall.SYS_FCNTL, syscall.Stderr, unix.F_SETPIPE_SZ, 1<<20) // a user may have too many large pipes
+	_ = callKernel(syscall.SYS_FCNTL, syscall.Stderr, unix.F_SETPIPE_SZ, 1<<20) // fails above a limit per user
 	packet := bytes.Repeat([]byte("packet! "), 500)
 	for pid := parseInt(parent); os.Getppid() == pid; {
 		if _, err := syscall.Write(syscall.Stderr, packet); err != nil {
@@ -351,11 +352,11 @@ func cloneNamespace(string) error {
 	return err
 }
 
-// runForeign tries to evade a filter of system calls. It runs a 64-bit program that calls exit(0) by the number
-// that 32-bit programs use.
+// runForeign tries to evade a filter of system calls. It runs a 64-bit program that calls exit(0) with the number that
+// 32-bit programs use for this call.
 func runForeign(string) error {
 	if runtime.GOARCH != "amd64" {
-		return syscall.ENOSYS // only amd64 has these numbers
+		return syscall.ENOSYS // these numbers exist only on amd64
 	}
 	path := filepath.Join(os.TempDir(), "foreign")
 	exitOnError(os.WriteFile(path, foreignProgram(), 0o700))
@@ -369,14 +370,14 @@ func runForeign(string) error {
 	return nil
 }
 
-// foreignProgram returns a 64-bit executable that exits by a 32-bit system call. Its code is "mov eax, 1; xor ebx,
+// foreignProgram returns a 64-bit executable that exits with a 32-bit system call. Its code is "mov eax, 1; xor ebx,
 // ebx; int 0x80".
 func foreignProgram() []byte {
 	const base, headers = 0x400000, 64 + 56
 	code := []byte{0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80}
 	le := binary.LittleEndian
 	elf := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
-	elf = le.AppendUint16(elf, 2)  // an executable
+	elf = le.AppendUint16(elf, 2)  // type: executable
 	elf = le.AppendUint16(elf, 62) // machine: amd64
 	elf = le.AppendUint32(elf, 1)
 	elf = le.AppendUint64(elf, base+headers) // entry point
@@ -395,9 +396,9 @@ func foreignProgram() []byte {
 	return append(elf, code...)
 }
 
-// restoreDefault replaces the handler of Go's runtime for a signal by the kernel's default action.
+// restoreDefault replaces the Go runtime's handler for a signal with the kernel's default action.
 func restoreDefault(sig int) {
-	var byDefault [32]byte // the kernel's struct sigaction; all zero is SIG_DFL
+	var byDefault [32]byte // the kernel's struct sigaction; zero means SIG_DFL
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION,
 		uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 }

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// startSelf starts this program with another behaviour as a child, which inherits stdin, stdout and stderr.
+// startSelf starts this program as a child with another behaviour. The child inherits stdin, stdout and stderr.
 func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	return startWith([]*os.File{os.Stdin, os.Stdout, os.Stderr}, behaviour, attr)
 }
 
-// startQuiet starts this program as a child with another behaviour. The child does not inherit standard input,
-// output and error, so that nobody waits for the child because of them.
+// startQuiet starts this program as a child with another behaviour. The child does not inherit stdin, stdout and
+// stderr, so that nobody waits until the child closes them.
 func startQuiet(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	exitOnError(err)
@@ -32,12 +32,13 @@ func startWith(files []*os.File, behaviour string, attr syscall.SysProcAttr) *os
 }
 
 func hangWithChild(string) int {
-	writeText(os.Stderr, "about to hang\n") // first, so that the log is complete when a test sees the child
+	// We log first, so that the log is complete when a test sees the child.
+	writeText(os.Stderr, "about to hang\n")
 	startSelf("hang", syscall.SysProcAttr{})
 	return hang("")
 }
 
-// hangWithOrphan hangs next to an orphan, a process of the same session whose parent has exited.
+// hangWithOrphan hangs and leaves an orphan: a process of the same session whose parent has exited.
 func hangWithOrphan(string) int {
 	_, err := startSelf("detach-in-session", syscall.SysProcAttr{}).Wait()
 	exitOnError(err)
@@ -86,8 +87,8 @@ func detachChild(string) int {
 	return 0
 }
 
-// startDaemons starts value daemons, or one daemon if value is empty. A child in a new session starts the daemon
-// and exits, so that init becomes the daemon's parent, as usual.
+// startDaemons starts as many daemons as value says, or one daemon if value is empty. For each daemon, a child in a
+// new session starts the daemon and exits, so that init becomes the daemon's parent, as usual.
 func startDaemons(value string) int {
 	for range parseInt(cmp.Or(value, "1")) {
 		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
@@ -96,13 +97,14 @@ func startDaemons(value string) int {
 	return echo("")
 }
 
-// leaveGroup tries to move this process to its parent's process group, to survive when its own group is killed.
+// leaveGroup tries to move this process to its parent's process group, so that it survives when its own group is
+// killed.
 func leaveGroup(string) int {
 	group, err := syscall.Getpgid(os.Getppid())
 	exitOnError(err)
 	if err := syscall.Setpgid(0, group); err != nil {
 		writeText(os.Stderr, "cannot leave: "+err.Error()+"\n")
 	}
-	startSelf("hang", syscall.SysProcAttr{}) // a test sees by this child that the attempt is over
+	startSelf("hang", syscall.SysProcAttr{}) // shows tests that the attempt is over
 	return hang("")
 }

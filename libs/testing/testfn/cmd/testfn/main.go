@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testfn is a KRM function for tests. Its first argument, or otherwise its file name, selects its
-// behaviour, such as a success, a failure or a hang. Some behaviours expect a value after an equals sign, as in
-// "sleep=50ms". Behaviours that exit by themselves read their input first, unless their comment says otherwise.
-// Behaviours that hang exit after ten minutes, so that a broken test does not leave processes for ever.
+// Command testfn is a KRM function for tests. Its first argument selects its behaviour, such as a success, a failure
+// or a hang. Without arguments, its file name selects the behaviour. Some behaviours expect a value after an equals
+// sign, as in "sleep=50ms". Behaviours that exit by themselves read their input first, unless their comment says
+// otherwise. Behaviours that hang exit after ten minutes, so that a broken test does not leave processes for ever.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 // usageStatus is the exit code of testfn if the requested behaviour does not exist or cannot be performed.
 const usageStatus = 64
 
-// behaviour performs one behaviour of testfn and returns the exit code. For "sleep=50ms", value is "50ms".
+// behaviour performs a behaviour of testfn and returns the exit code. For "sleep=50ms", value is "50ms".
 type behaviour func(value string) int
 
 var behaviours = map[string]behaviour{
@@ -27,8 +27,8 @@ var behaviours = map[string]behaviour{
 	"warn":          reply(results, "one resource is invalid\n", 0),         // exits 0 with a result of severity error
 	"exit1":         reply(results, "failed: one resource is invalid\n", 1), // fails with results and a log
 	"exit1-silent":  func(string) int { return 1 },                          // fails without reading or writing anything
-	"exit1-garbage": reply("kind: [", "failed halfway\n", 1),                // fails with an output that does not parse
-	"garbage":       reply("kind: [", "all is well\n", 0),                   // exits 0 with an output that does not parse
+	"exit1-garbage": reply("kind: [", "failed halfway\n", 1),                // fails with output that cannot be parsed
+	"garbage":       reply("kind: [", "all is well\n", 0),                   // exits 0 with output that cannot be parsed
 	"bad-utf8":      reply("", "broken: \xff\xfe\xc3(\n", 1),                // fails with a log that is not UTF-8
 
 	// Functions that exit by themselves.
@@ -51,20 +51,20 @@ var behaviours = map[string]behaviour{
 	"flood-both":     floodBoth,     // writes and logs endlessly
 
 	// Hostile functions.
-	"try":  tryAttempt,      // attempts VALUE, see attempts, and writes the result
-	"fill": fillDisk,        // writes VALUE files of a mebibyte to its temporary directory, and hangs
-	"nest": nestDirectories, // makes VALUE nested directories there, and hangs
+	"try":  tryAttempt,      // tries the action VALUE of attempts, and writes the result
+	"fill": fillDisk,        // writes VALUE files of 1 MiB to its temporary directory, and hangs
+	"nest": nestDirectories, // makes VALUE nested temporary directories, and hangs
 
 	// Functions that leave processes behind.
 	"hang-with-child":   hangWithChild, // logs, starts a child that hangs, and hangs
 	"hold":              hold,          // exits with half of the list written; its child writes the rest after VALUE
 	"hold-detach":       holdDetach,
 	"hold-rest":         holdRest,
-	"orphan":            makeOrphan,      // echoes; its child hangs on
-	"daemon":            startDaemons,    // echoes; VALUE processes in separate sessions, or one, hang on
-	"hang-with-orphan":  hangWithOrphan,  // hangs; so does an orphan in its session and another group
+	"orphan":            makeOrphan,      // echoes; its child continues to hang
+	"daemon":            startDaemons,    // echoes; VALUE processes (default 1) in separate sessions continue to hang
+	"hang-with-orphan":  hangWithOrphan,  // hangs; an orphan in its session and another group also hangs
 	"detach-in-session": detachInSession, // starts a hanging process in another group
-	"leave-group":       leaveGroup,      // hangs with a child, in its parent's process group if it can
+	"leave-group":       leaveGroup,      // hangs with a child; first tries to join its parent's process group
 	"detach":            detachChild,     // starts a hanging process in another session
 }
 
@@ -81,12 +81,13 @@ func main() {
 		os.Exit(usageStatus)
 	}
 	if size := os.Getenv("TESTFN_GREETING"); size != "" {
-		floodOutput(os.Stderr, size) // before its input, so that more than 64 KiB end a spare process
+		// We log before reading the input, because a spare process that logs more than 64 KiB is killed.
+		floodOutput(os.Stderr, size)
 	}
 	os.Exit(behave(value))
 }
 
-// exitOnError exits if err is not nil. It is for errors that no test provokes.
+// exitOnError exits if err is not nil. Use it for errors that no test provokes.
 func exitOnError(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testfn:", err)

@@ -14,7 +14,7 @@ import (
 
 const emptyList = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// results is a ResourceList with one result, which has the severity error.
+// results is a ResourceList with a single result of the severity error.
 const results = emptyList + `results:
 - message: replicas must not be negative
   severity: error
@@ -95,12 +95,12 @@ func allocateMemory(value string) int {
 	return echo("")
 }
 
-// useMemory returns as many bytes as value says. It writes to all of them, so that they really occupy memory.
+// useMemory returns as many bytes as value specifies. It writes to all of them, so that they really occupy memory.
 func useMemory(value string) []byte {
 	size := parseInt(value)
 	memory := make([]byte, size)
 	for i := 0; i < size; i += os.Getpagesize() {
-		memory[i] = 1 // the kernel allocates a page when it is written to
+		memory[i] = 1 // the kernel allocates a page at the first write to it
 	}
 	return memory
 }
@@ -121,7 +121,7 @@ func leaveFiles(value string) int {
 }
 
 // tryAttempt tries an action that a confined function must not be able to perform, such as "read:/etc/passwd". It
-// writes a ResourceList whose result is "done" or the error.
+// writes a ResourceList whose result contains "done" or the error.
 func tryAttempt(value string) int {
 	readInput()
 	name, target, _ := strings.Cut(value, ":")

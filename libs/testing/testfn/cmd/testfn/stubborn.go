@@ -31,8 +31,8 @@ func ignoreSigterm(string) int {
 	return hang("")
 }
 
-// die kills this process by a signal, even by a signal that Go's runtime handles. The argument value is the
-// signal's number, by default the number of SIGKILL.
+// die kills this process with a signal, even if Go's runtime handles the signal. The argument value is the signal's
+// number. The default is SIGKILL.
 func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
@@ -69,7 +69,7 @@ func floodOutput(f *os.File, size string) int {
 	return 0
 }
 
-// fillDisk writes files of one mebibyte to the temporary directory, and hangs. The argument value is their number.
+// fillDisk writes files of 1 MiB to the temporary directory, and hangs. The argument value is the number of files.
 func fillDisk(value string) int {
 	n := parseInt(value)
 	readInput()
@@ -83,8 +83,8 @@ func fillDisk(value string) int {
 	return hang("")
 }
 
-// nestDirectories creates nested directories in the temporary directory, and hangs. The argument value is their
-// number.
+// nestDirectories creates nested directories in the temporary directory, and hangs. The argument value is the number
+// of directories.
 func nestDirectories(value string) int {
 	n := parseInt(value)
 	readInput()
