@@ -32,8 +32,8 @@ const (
 	maxImages = 200_000
 )
 
-// Handler returns an RPC service that sends the binaries of source to gateways. When the server shuts down, which the
-// context returned by stopping signals, open watches fail with errStopping, so that gateways connect to another
+// Handler returns an RPC service that sends the binaries of source to gateways. The context that stopping returns is
+// done when the server shuts down. Running watches then fail with errStopping, so that gateways connect to another
 // replica.
 func Handler(stopping func() context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping()}
@@ -173,8 +173,8 @@ func receivedList(m *podmanagerv1.Binary) Binary {
 	return b
 }
 
-// GatewayMark begins each problem with a binary that a gateway in another process reported. The pod-manager
-// recognizes such problems by this prefix in the status of a FunctionConfig.
+// GatewayMark is the prefix of each problem that a gateway in another process reported. The pod-manager recognizes
+// such problems by this prefix in the status of a FunctionConfig.
 const GatewayMark = "gateway: "
 
 // maxProblems is the maximum number of unusable binaries that a gateway reports in a request. maxProblem is the

@@ -145,8 +145,8 @@ func NewKills(root string) *Kills {
 }
 
 // Explain returns the cause and the remedy if the kernel killed a process because memory ran out. Otherwise it returns
-// an empty string. Callers must call Explain once for each process that died of a SIGKILL that they did not send,
-// because each kill by the kernel explains the death of one process.
+// an empty string. Callers must call Explain once for each process that died of a SIGKILL, unless they sent the
+// SIGKILL themselves. Each kill by the kernel explains the death of one process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""

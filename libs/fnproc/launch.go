@@ -44,8 +44,8 @@ type Launch struct {
 	TempFiles, TempBytes int64
 	// User and Group are the ids of the launcher process. User zero means the runner's own user and group.
 	User, Group uint32
-	// Starter, if not nil, starts the launcher on a thread that lives as long as this program, so that the kernel
-	// kills the launcher when this program exits. The launcher must then kill the processes of its sandbox.
+	// Starter, if not nil, starts the launcher on a thread that lives as long as this program. The kernel then kills the
+	// launcher when this program exits. The launcher must in turn kill the processes of its sandbox.
 	Starter *Starter
 }
 

@@ -452,7 +452,7 @@ func (r *registry) forgetProcess(pid int) {
 }
 
 // holdStarts waits for starts in progress. It then blocks starts of functions and the removal of registered processes
-// until release is called, so that a Reaper can compare its list of children with the registry.
+// until release is called. In this time, a Reaper can compare its list of children with the registry.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()

@@ -6,7 +6,7 @@
 // A function can neither block its runner nor outlive its evaluation. It leads its own session and process group. The
 // runner kills the group when the function exits, the context is canceled or a limit is exceeded. The [Reaper] kills
 // descendants that left the group. As with Porch's wrapper server, an evaluation ends when the main process has exited
-// and all processes have closed the output, because a truncated list must not pass as a complete list.
+// and all processes have closed the output. Otherwise a truncated list could pass as a complete list.
 //
 // The runner sets no parent-death signal for functions, only for launchers of sandboxes. Linux sends this signal when
 // the thread that forked exits, and Go stops threads at any time, so a healthy function could be killed. If the runner

@@ -82,8 +82,8 @@ func awaitEnd(pid int) error {
 }
 
 // Sizes of pipes in bytes. A large pipe saves context switches, which are a sixth of the time of an evaluation with a
-// megabyte of input. Even larger pipes do not save more. We enlarge a pipe only if the input does not fit into a usual
-// pipe, because Linux makes new pipes tiny above a limit per user (64 MiB in total by default).
+// megabyte of input. Even larger pipes do not save more. Above a limit per user (64 MiB in total by default), Linux
+// makes new pipes tiny. Therefore only inputs that do not fit into a usual pipe get a large pipe.
 const (
 	usualPipe = 64 << 10
 	largePipe = 256 << 10

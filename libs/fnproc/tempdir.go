@@ -19,13 +19,12 @@ const (
 	// that it writes between two checks and before it is killed.
 	minTempCheck = time.Millisecond
 	// writeRate is the maximum number of bytes per second that a function can write to files in memory, with all its
-	// threads together. The kernel is not faster because it clears each page before it copies the bytes.
+	// threads together. The kernel cannot be faster, because it must clear each page before it copies the bytes.
 	writeRate = 8 << 30
 )
 
 // nextTempCheck returns the delay until the next check of a temporary directory. Free is the number of bytes that the
-// function may still write. Unless the delay is minTempCheck, the function cannot write as many bytes before the
-// check.
+// function may still write. Unless the delay is minTempCheck, the function cannot write all of them before the check.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)

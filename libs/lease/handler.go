@@ -22,8 +22,8 @@ import (
 // name of an image or the description of a pod's problem.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the RPC service of a pod-manager, which passes calls to m. When the server shuts down, which the
-// context returned by stopping signals, clients that wait for a lease or watch pools get an error, so that they call
+// Handler returns the RPC service of a pod-manager, which passes calls to m. The context that stopping returns is done
+// when the server shuts down. Clients that wait for a lease or watch pools then get an error, so that they call
 // another replica. Granted leases stay valid until clients finish them.
 func Handler(stopping func() context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping()}

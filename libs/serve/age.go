@@ -8,9 +8,10 @@ import (
 )
 
 // A server sends the HTTP/2 frame GOAWAY to make a client use another connection. If a handler sets "Connection:
-// close", Go's server sends this frame with the number of the last request that it has received, and drops requests
-// that are in transit. A client cannot repeat such a request if it no longer keeps all of its bytes. Therefore we
-// write the frame ourselves, with a number higher than any request's, so that the server answers all requests.
+// close", Go's server sends this frame with the number of the last request that it has received. It then drops
+// requests that are in transit. A client cannot repeat such a request if it no longer keeps all of its bytes.
+// Therefore we write the frame ourselves, with a number higher than any request's, so that the server answers all
+// requests.
 //
 // Warning: this file writes a frame below net/http, which has no supported way to send a graceful GOAWAY.
 // docs/decisions/0036 explains the reasons, and names the test that fails when net/http supports it.

@@ -14,7 +14,7 @@ import (
 )
 
 // hideMemory prevents other processes of the same user, such as functions, from reading this process's memory and
-// environment in /proc, which contain credentials and the packages of all callers. It marks the process as not
+// environment in /proc. Both contain credentials and the packages of all callers. It marks the process as not
 // dumpable, so that root owns most files in /proc/PID. All users can still read lists of processes, such as the list
 // of children. Programs that this program starts are not protected.
 func hideMemory() error {
