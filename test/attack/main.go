@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command attack attacks each program of this repository, like hostile or careless callers, functions, pods and
-// registries. It fails if a program exits, retains memory, delays well-behaved callers or lets a function escape
-// from its restrictions. As root, it runs in its own namespaces, and limits the programs' memory. Otherwise it runs
-// without both and says so.
+// registries. It fails if a program exits, retains memory, delays well-behaved callers or lets a function escape from
+// its restrictions. As root, it runs in its own namespaces, and limits the programs' memory. Without root, it reports
+// that it runs without namespaces and limits.
 package main
 
 import (
@@ -25,8 +25,8 @@ import (
 
 func main() { sandbox.Main("attack", runRole) }
 
-// runRole runs the command attack, or a helper process if the first argument selects it. Helpers start a program in
-// the sandbox, or run well-behaved callers.
+// runRole runs the command attack, or a helper process if the first argument selects a helper. A helper starts a
+// program in the sandbox, or runs well-behaved callers.
 func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
@@ -38,7 +38,7 @@ func runRole(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are the command-line options. inner, dir and owner are only for the copy of this program in the sandbox.
+// options are the command-line options. The copy of this program in the sandbox also uses inner, dir and owner.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp

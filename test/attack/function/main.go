@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command function is a hostile KRM function for the tests in test/attack. Its input selects a behaviour, such as
-// "hang", so that the same server can serve harmless and hostile evaluations. The command performs the behaviour
-// and then returns its input.
+// "hang", so that the same program can serve harmless and hostile evaluations. It performs the behaviour and then
+// returns its input.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// behaviours contains the hostile behaviours by name. ARG stands for the behaviour's argument in the input.
+// behaviours maps names to hostile behaviours. The function's input contains a name and the argument ARG.
 var behaviours = map[string]func(arg string){
 	"hang":    hangForever,   // never ends, and ignores SIGTERM
 	"wait":    waitFor,       // ends after the duration ARG
@@ -33,7 +33,7 @@ var behaviours = map[string]func(arg string){
 }
 
 func main() {
-	// This process is a helper that a behaviour has started, because argument 0 names a helper's role.
+	// If argument 0 is the name of a role, a behaviour has started this process as a helper.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return
@@ -51,8 +51,7 @@ func main() {
 	}
 }
 
-// readField returns a field of the function configuration in the input. It reads only inputs in the format of
-// [attacks.List].
+// readField returns a field of the function configuration. It supports only inputs in the format of [attacks.List].
 func readField(input []byte, name string) string {
 	_, rest, found := bytes.Cut(input, []byte("\n    "+name+": \""))
 	if !found {
@@ -62,7 +61,7 @@ func readField(input []byte, name string) string {
 	return string(value)
 }
 
-// reportBreach writes to stderr that a forbidden action succeeded. This message in the log fails the test.
+// reportBreach logs to stderr that a forbidden action succeeded. The test fails if it finds this message.
 func reportBreach(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
 }

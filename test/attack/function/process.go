@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// lifetime is the maximum run time of processes that stay behind. They must exit even if an interrupted test does
-// not kill them.
+// lifetime is the maximum run time of processes that outlive their evaluation. If an interrupted test does not kill
+// them, they exit on their own.
 const lifetime = 2 * time.Minute
 
-// roles contains the tasks of helper processes, copies of this program. Argument 0 selects the task.
+// roles maps the roles of helper processes to their tasks. A helper is a copy of this program with its role as argument
+// 0.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },
 	"spy":    spy,
 }
 
-// startRole starts a copy of this program as a helper process, without open files. role selects the helper's task.
-// The result is nil if the start fails.
+// startRole starts a copy of this program as a helper process, without open files. role selects the helper's task. The
+// result is nil if the helper does not start.
 func startRole(role string, attr *syscall.SysProcAttr) *os.Process {
 	self, err := os.Executable()
 	if err != nil {
@@ -49,7 +50,8 @@ func waitFor(arg string) {
 	}
 }
 
-// eatMemory allocates memory and keeps it for a second. It writes to each page, because untouched pages use none.
+// eatMemory allocates arg bytes and keeps them for a second. It writes to each page, because untouched pages occupy no
+// memory.
 func eatMemory(arg string) {
 	n, _ := strconv.Atoi(arg)
 	memory := make([]byte, n)
@@ -65,8 +67,8 @@ func writeLog(arg string) {
 	os.Exit(1)
 }
 
-// leaveOrphans leaves processes behind. Their parent processes exit at once, so that the orphans are not children
-// of this process.
+// leaveOrphans starts arg processes that outlive this process. Their parent processes exit at once, so that the orphans
+// are not children of this process.
 func leaveOrphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {
@@ -76,8 +78,8 @@ func leaveOrphans(arg string) {
 	}
 }
 
-// hideProcess starts a spy process in the server's process group. The server must kill only the spy, because
-// killing the group would kill the server too.
+// hideProcess starts a spy process in the server's process group. The server must kill the spy alone, because a signal
+// to the whole group would also kill the server.
 func hideProcess(string) {
 	group, err := syscall.Getpgid(os.Getppid())
 	if err != nil {

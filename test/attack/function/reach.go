@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// leftFile is the name of a file that a function leaves behind. A later evaluation searches for it.
+// leftFile is the name of a file that a function leaves behind. A later evaluation must not find it.
 const leftFile = "left-by-an-earlier-evaluation"
 
 // lookAtServer tries to read the server's memory, environment and open files, and to attach to it as a debugger.
@@ -69,7 +69,7 @@ func readPath(arg string) {
 	}
 }
 
-// writableDirectories returns directories in which a function may be able to leave files.
+// writableDirectories returns directories in which functions can usually create files.
 func writableDirectories() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)
@@ -90,8 +90,8 @@ func findFile(string) {
 	}
 }
 
-// fillDirectory writes temporary files until they contain the given number of bytes or the function is killed. It
-// writes many small files, because the limit on the size of a file is not under test.
+// fillDirectory writes temporary files until they contain the given number of bytes or the server kills the function.
+// It writes many small files, to test the limit of all files together and not the limit of a single file.
 func fillDirectory(arg string) {
 	most, _ := strconv.Atoi(arg)
 	part := make([]byte, 1<<20)

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// secret is a text in other callers' resource lists. Hostile functions search memory for it.
+// secret is a text in other callers' resource lists. Hostile functions search the memory of processes for it.
 const secret = "secret-of-another-caller"
 
 // injected is a text that the spy process adds to the output of another caller's evaluation.
 const injected = "# added by another function\n"
 
-// spy is the task of a process that stays behind after an evaluation. It searches for the processes of later
-// evaluations, and writes into their outputs. It exits after lifetime.
+// spy is the task of a helper process that outlives its evaluation. It searches for the processes of later evaluations
+// and writes into their outputs. It exits after lifetime.
 func spy() {
 	signal.Ignore(syscall.SIGTERM)
 	for end := time.Now().Add(lifetime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

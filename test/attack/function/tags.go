@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// writeTags writes an output whose only result contains many different tags. It then exits with an error, because
-// the server also parses the results of functions that fail.
+// writeTags writes a resource list with a single result that contains arg different tags. It then exits with an error,
+// because the server also parses the results of failing functions.
 func writeTags(arg string) {
 	n, _ := strconv.Atoi(arg)
 	var list bytes.Buffer

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Attack describes an attack, and lists the programs to attack.
+// Attack describes an attack and the programs to attack.
 type Attack struct {
 	Name     string
 	Programs []string
@@ -31,14 +31,14 @@ type Attack struct {
 	Run func(ctx context.Context, target *Target) error
 }
 
-// Target is the attacked program, with options for attacks.
+// Target is the attacked program, together with options that apply to all attacks.
 type Target struct {
 	*system.System
-	// Brief is true in tests with the option -short. Attacks must then be short.
+	// Brief is true in tests with the option -short. Attacks must then take only a few seconds.
 	Brief bool
 }
 
-// chooseByTime returns brief in tests with the option -short, otherwise long.
+// chooseByTime returns brief in tests with the option -short, and long in all other tests.
 func chooseByTime[T any](t *Target, brief, long T) T {
 	if t.Brief {
 		return brief
@@ -46,7 +46,7 @@ func chooseByTime[T any](t *Target, brief, long T) T {
 	return long
 }
 
-// Lists of programs to attack.
+// Lists of programs that attacks have in common.
 var (
 	every = []string{
 		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,

@@ -14,16 +14,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownField is a Protobuf field number that no message of our services uses.
+// unknownField is a field number that no Protobuf message of our services defines.
 const unknownField = 15
 
-// healthBomb sends a health check of about 1 MB that exceeds the program's memory limit when decompressed.
+// healthBomb sends a compressed health check of about 1 MB. Decompressed, it exceeds the program's memory limit.
 var healthBomb = Attack{
 	Name: "gzip bomb to health", Programs: every, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, healthPath, 1200<<20, 1) },
 }
 
-// reflectionBomb sends a reflection request that exceeds the program's memory limit when decompressed.
+// reflectionBomb sends a compressed reflection request. Decompressed, it exceeds the program's memory limit.
 var reflectionBomb = Attack{
 	Name: "gzip bomb to reflection", Programs: every,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, reflectionPath, 1200<<20, 1) },
@@ -68,7 +68,7 @@ func compressBomb(size int) ([]byte, error) {
 }
 
 // postRepeatedly sends n concurrent requests over ten connections, and waits for the answers until ctx ends. header
-// contains names of additional headers, each followed by its value.
+// lists additional headers as alternating names and values.
 func (t *Target) postRepeatedly(ctx context.Context, path string, body []byte, n int, header ...string) {
 	const connections = 10
 	var clients [connections]*http.Client

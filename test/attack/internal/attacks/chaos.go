@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// chaos cancels calls and cuts connections at random times. Callers must never receive answers to other requests.
+// chaos cancels calls and cuts connections at random times. No caller may receive an answer to another request.
 var chaos = Attack{
 	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -47,7 +47,8 @@ var chaos = Attack{
 	},
 }
 
-// cancelAtRandom cancels an evaluation after a random time. An answer before that must match the request.
+// cancelAtRandom cancels an evaluation after a random time. If the program answers earlier, the answer must match the
+// request.
 func cancelAtRandom(
 	ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest,
 ) error {

@@ -15,17 +15,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// secret is a text in a caller's resource list that other callers' functions must not find. The list's function
-// runs for two seconds, so that attackers can search the memory during this time.
+// secret is a text in a caller's resource list, secretList, that other callers' functions must not find. secretList
+// makes its function run for two seconds, so that attackers can search the memory during this time.
 const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
 
-// maxTempBytes is the default limit in bytes for a function's temporary files (FNR_MAX_TEMP_BYTES). The function
-// must be killed before it has written 1.25 times this limit, see docs/security.md.
+// maxTempBytes is the default limit in bytes for a function's temporary files (FNR_MAX_TEMP_BYTES). The server must
+// kill a function before it has written 1.25 times this limit, see docs/security.md.
 const maxTempBytes = 256 << 20
 
-// Attacks by functions on resources that they must not reach.
+// Attacks in which a hostile function tries to reach something forbidden, such as the server's memory.
 var (
 	lookAround       = confinementAttack("look at the server", "look", "")
 	stealMemory      = confinementAttack("read other memory", "steal", secret)
@@ -41,8 +41,8 @@ func dockerConfig(*Target) string { return sandbox.DockerConfig }
 
 func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
-// confinement runs all attacks by functions on their restrictions, one after another. In tests with the option
-// -short, it replaces the separate attacks.
+// confinement runs all attacks in which a function tries to break its restrictions, one after another. In tests with
+// the option -short, it replaces the separate attacks.
 var confinement = Attack{
 	Name: "confinement, all of it", Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -59,8 +59,8 @@ var confinement = Attack{
 	},
 }
 
-// confinementAttack returns an attack by a function on something that it must not reach. The attack fails the test
-// if the function reports success in its log.
+// confinementAttack returns an attack in which a function tries to reach something forbidden. The test fails if the
+// function reports success in its log.
 func confinementAttack(name, do, arg string) Attack {
 	return Attack{
 		Name: name, Programs: runners,
@@ -79,8 +79,8 @@ func confinementAttack(name, do, arg string) Attack {
 	}
 }
 
-// inRunner returns an attack by a function on files that exist only at function-runner: registries' credentials and
-// the programs of other functions.
+// inRunner returns an attack in which a function tries to read files that exist only next to function-runner:
+// registries' credentials and the programs of other functions.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,
@@ -88,8 +88,8 @@ func inRunner(name, do string, arg func(t *Target) string) Attack {
 	}
 }
 
-// attemptBreach evaluates a list with the hostile function. It returns an error if the function reports in its log
-// that it broke a restriction.
+// attemptBreach evaluates a list with the hostile function. It returns an error if the function's log reports that the
+// function broke a restriction.
 func (t *Target) attemptBreach(ctx context.Context, list []byte) error {
 	answer, err := t.evaluate(ctx, system.Hostile, list)
 	return findBreaches(string(answer.GetLog()) + status.Convert(err).Message())

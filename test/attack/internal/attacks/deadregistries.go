@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Attacks by registries that never complete an answer. The programs are configured to use these registries.
+// Attacks by registries that never complete an answer. The programs' configuration permits these registries.
 var (
 	silentRegistries = deadRegistries("registries that are silent", func(context.Context, net.Conn) {})
 	headerRegistries = deadRegistries("registries with headers only", answerHeader)
@@ -30,12 +30,12 @@ var (
 	})
 )
 
-// askers is the number of callers that concurrently request images from registries that never complete an answer.
-// It exceeds the image-resolver's limit of concurrent fetches.
+// askers is the number of concurrent callers that request images from registries that never complete an answer. It
+// exceeds the image-resolver's limit of concurrent fetches.
 const askers = 200
 
-// deadRegistries returns an attack by registries that never complete an answer. The function answer may send a part
-// of the answer to a request for a manifest. The connection then stays open until the client closes it or ctx ends.
+// deadRegistries returns an attack by registries that never complete an answer. The callback answer may send a part of
+// the answer to a manifest request. Afterwards, the connection stays open until the client closes it or ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -61,8 +61,8 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 	}
 }
 
-// serveDead serves registries that never complete an answer, at all addresses in t.Registries. stop closes their
-// listeners and connections.
+// serveDead serves registries that never complete an answer, at all addresses in t.Registries. The returned function
+// stop closes their listeners and connections.
 func (t *Target) serveDead(
 	ctx context.Context, answer func(ctx context.Context, conn net.Conn),
 ) (stop func(), err error) {
@@ -83,7 +83,7 @@ func (t *Target) serveDead(
 	return stop, nil
 }
 
-// acceptDead serves a registry that never completes an answer, until ctx ends.
+// acceptDead accepts connections of a registry that never completes an answer, until ctx ends.
 func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx context.Context, conn net.Conn)) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
@@ -103,8 +103,8 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	}
 }
 
-// awaitManifest waits for a request that is not for /v2/, and then returns true. It answers requests for /v2/, with
-// which clients check for a registry.
+// awaitManifest answers requests for /v2/, with which clients check that a registry exists. It returns true once
+// another request arrives, which is for a manifest.
 func awaitManifest(conn net.Conn) bool {
 	requests := bufio.NewReader(conn)
 	for {

@@ -8,27 +8,28 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, without a timeout. It does not attack function pods, because
-// only gateways call them, and only as often as the pod-manager permits.
+// hanging evaluates many functions that never exit, without a timeout. It does not attack function pods directly: only
+// gateways call a function pod, and the pod-manager limits these calls.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging evaluates functions that never exit. Together, their 5 MB lists exceed the memory for requests.
+// largeHanging evaluates functions that never exit. The total size of their 5 MB lists exceeds the program's memory
+// budget for requests.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
 }
 
-// hangFunctions evaluates functions that never exit, for several concurrent callers. Callers retry after a
-// rejection. padding is the number of bytes to add to each list.
+// hangFunctions evaluates functions that never exit, for several concurrent callers. A rejected caller tries again.
+// padding is the number of bytes to add to each list.
 func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	list := List("hang", "", padding)
 	return runAll(callers, func(int) error {
-		// Send no deadline, because the server would enforce it. The caller instead cancels the request when ctx ends.
+		// Send no deadline, because the server would enforce it. Instead, the caller cancels the request when ctx ends.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()
 		defer leave()

@@ -11,8 +11,8 @@ import (
 )
 
 // eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not the
-// server. The option -short omits this attack. While the kernel reclaims memory, all processes in the control group
-// wait, so that well-behaved callers may wait too long.
+// server. Tests with -short omit this attack: while the kernel reclaims memory, it delays all processes in the control
+// group, and well-behaved callers may wait too long.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

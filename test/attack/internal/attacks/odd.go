@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// oddLists evaluates unusual and malformed resource lists, one after another. The program must answer each of them.
+// oddLists evaluates unusual and malformed resource lists, one after another. The program must evaluate or reject each.
 var oddLists = Attack{
 	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -26,7 +26,7 @@ var oddLists = Attack{
 // list is the valid beginning of most of the unusual resource lists.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// oddListsByKind returns unusual and malformed resource lists, by a description of each.
+// oddListsByKind returns all unusual and malformed resource lists. The keys describe them.
 func oddListsByKind() map[string]string {
 	all := largeLists()
 	maps.Copy(all, small)

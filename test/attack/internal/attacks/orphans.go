@@ -10,10 +10,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// orphanTimeout is the time in which the server must kill and reap a function's orphans.
+// orphanTimeout is the time limit for the server to kill and reap a function's orphans.
 const orphanTimeout = 10 * time.Second
 
-// orphans evaluates functions that leave hundreds of processes, while another evaluation hangs. The server must
+// orphans evaluates functions that leave hundreds of processes behind, while another evaluation hangs. The server must
 // kill these orphans, although they could belong to the evaluation that hangs.
 var orphans = Attack{
 	Name: "orphans beside a hang", Programs: runners, Short: runner,
@@ -35,8 +35,8 @@ var orphans = Attack{
 	},
 }
 
-// noneLeft waits until all helper processes with a role, such as "orphan", have exited and are reaped. It returns
-// an error after orphanTimeout.
+// noneLeft waits until all helper processes with a role, such as "orphan", have exited and the server has reaped them.
+// It returns an error after orphanTimeout.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
 	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
 		left, zombies := 0, t.Zombies()

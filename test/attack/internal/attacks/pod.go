@@ -26,8 +26,8 @@ import (
 // longestRetry is the longest retry delay that the gateway may pass on from a pod to callers.
 const longestRetry = 5 * time.Minute
 
-// hostilePod serves a pod with false answers: no evaluator serves the image, or callers must wait for years. The
-// gateway must not pass them on.
+// hostilePod plays a function pod that lies: it answers that no evaluator serves the image, or that callers must retry
+// after ten years. The gateway must not pass these answers on to callers.
 var hostilePod = Attack{
 	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -44,8 +44,8 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames serves a pod that sends megabytes in frames of a single byte. Each frame occupies a hundred bytes of
-// memory until the message is complete, so the gateway must reject the answer early.
+// smallFrames plays a function pod that sends megabytes in frames of a single byte. Until a message is complete, each
+// of its frames occupies a hundred bytes of memory, so the gateway must reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -95,8 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn evaluates a function in a pod that answers with the given error. It fails if the gateway passes on
-// a part of the error that must not reach callers.
+// checkPassedOn evaluates a function in a pod that answers with the given error. It returns an error if the gateway
+// passes on details that must not reach callers.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

@@ -81,7 +81,7 @@ func (t *Target) nameRegistry(ctx context.Context, client *http.Client, reposito
 	_, _ = resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 }
 
-// trap listens on addresses to which the program must not connect, and records connections.
+// trap listens on addresses to which the program must not connect, and records the program's connections.
 type trap struct {
 	listeners []net.Listener
 	mu        sync.Mutex

@@ -9,16 +9,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Durations of attacks that do not end on their own. Tests with the option -short use short.
+// Durations of attacks that continue until they are stopped. Tests with the option -short use short.
 const (
 	short = 5 * time.Second
 	long  = 30 * time.Second
 )
 
-// announced is the size in bytes of the messages in slow uploads, the largest size that programs accept.
+// announced is the message size in bytes that slow uploads announce. It is the largest size that programs accept.
 const announced = 6<<20 - 5
 
-// The pace of a slow upload, 4 KiB every 5 s. The server requires slightly less, 16 KiB in 30 s.
+// The pace of a slow upload, 4 KiB every 5 s. This is slightly faster than the server's minimum of 16 KiB in 30 s.
 const (
 	uploadPart  = 4 << 10
 	uploadPause = 5 * time.Second
@@ -36,7 +36,7 @@ var manyUploads = Attack{
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 200, 1) },
 }
 
-// uploadSlowly opens several connections, and sends large requests very slowly on several streams of each.
+// uploadSlowly opens several connections, and sends a large request very slowly on each of several streams.
 func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()

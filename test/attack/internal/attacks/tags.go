@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// decodeTimeout is the time in which a program must accept or reject a list.
+// decodeTimeout is the time limit for a program to accept or reject a list.
 const decodeTimeout = 10 * time.Second
 
 // tagsInput sends lists that contain a result with a hundred thousand different tags.
@@ -39,7 +39,8 @@ var tagsOutput = Attack{
 	},
 }
 
-// isDecided evaluates a list. It fails if the program neither evaluates nor rejects the list within decodeTimeout.
+// isDecided evaluates a list. It returns an error if the program neither evaluates nor rejects the list within
+// decodeTimeout.
 func (t *Target) isDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()

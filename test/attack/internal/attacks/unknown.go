@@ -11,9 +11,9 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownFields sends small lists with large unknown fields, which must also count towards the memory for requests. The
-// functions wait, so that requests accumulate. In a function pod they do not wait, because callers would share the few
-// evaluations that the pod-manager permits (see [hanging]).
+// unknownFields sends small lists with large unknown fields, which the program must count towards its memory budget for
+// requests. The functions wait for two seconds, so that requests accumulate. They do not wait in a wrapper-server, the
+// server in function pods: all callers would share the few evaluations that the pod-manager permits (see [hanging]).
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -31,7 +31,7 @@ var unknownFields = Attack{
 		add(imageField, []byte("attack.test/fns/hostile:v1"))
 		add(unknownField, make([]byte, 5<<20))
 		ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
-		defer cancel() // requests without an answer by then have been read, which is enough
+		defer cancel() // the program has read all requests by then; answers do not matter
 		t.postRepeatedly(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 150)
 		return nil
 	},

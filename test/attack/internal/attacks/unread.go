@@ -25,7 +25,7 @@ var unreadAnswers = Attack{
 	},
 }
 
-// unreadReflection sends reflection requests of 40 callers, on two streams each, and never reads the answers.
+// unreadReflection opens 40 connections, sends reflection requests on two streams of each, and never reads the answers.
 var unreadReflection = Attack{
 	Name: "40 unread reflections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -40,7 +40,7 @@ func (t *Target) leaveUnread(ctx context.Context, path string, body []byte, conn
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	return runAll(connections, func(int) error {
-		if conn, err := wire.Open(ctx, t.Address, 0); err == nil { // otherwise the server accepts no more connections
+		if conn, err := wire.Open(ctx, t.Address, 0); err == nil { // the server may refuse connections
 			_ = runAll(streams, func(int) error {
 				id, err := conn.Request(path)
 				if err != nil {

@@ -22,11 +22,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 )
 
-// Role is the first argument of the process that runs the well-behaved callers, a copy of the command attack.
+// Role is the first argument of the process that runs the well-behaved callers. This process is a copy of the command
+// attack.
 const Role = "callers"
 
-// The load of the well-behaved callers. Each has its own connection and calls at fixed times, even if earlier calls
-// are unanswered. Otherwise, slow answers would reduce the number of calls.
+// The load of the well-behaved callers. Each caller has its own connection and calls at fixed times, even if earlier
+// calls are unanswered. Otherwise, slow answers would reduce the number of calls.
 const (
 	callers     = 4
 	interval    = 100 * time.Millisecond // pause between two calls of a caller
@@ -34,8 +35,8 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve begins an image argument of [Run] with which callers resolve tags of the repository that follows. Each
-// call resolves a new tag, so that the image-resolver cannot answer from its cache.
+// Resolve is a prefix of the image argument of [Run]. With this prefix, callers do not evaluate a function but resolve
+// tags of the repository that follows. Each call resolves a new tag, so that the image-resolver cannot use its cache.
 const Resolve = "resolve="
 
 // Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and result of
@@ -89,7 +90,8 @@ func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, 
 	}
 }
 
-// callAndCheck makes a call and checks the answer. A different marker in each call reveals another call's answer.
+// callAndCheck makes a call and checks the answer. The marker differs in each call, to detect an answer to another
+// call.
 func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

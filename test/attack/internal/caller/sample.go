@@ -21,7 +21,7 @@ type Sample struct {
 	Failed error
 }
 
-// line is a [Sample] in JSON. The process of the well-behaved callers prints a line for each call.
+// line is the JSON encoding of a [Sample]. The process of the well-behaved callers prints a line for each call.
 type line struct {
 	Start  int64  `json:"start"` // nanoseconds
 	Took   int64  `json:"took"`  // nanoseconds
@@ -36,7 +36,7 @@ func (s Sample) write(w io.Writer) error {
 	return json.NewEncoder(w).Encode(l)
 }
 
-// Samples collects all calls. Its methods may be called concurrently.
+// Samples collects the measurements of all calls. Its methods may be called concurrently.
 type Samples struct {
 	mu  sync.Mutex
 	all []Sample
@@ -93,7 +93,7 @@ func P99(samples []Sample) time.Duration {
 	return times[(len(times)*99+99)/100-1]
 }
 
-// Failures describes the failed calls, for the end of an error message. It is empty if no call failed.
+// Failures describes the failed calls, as the last part of an error message. The text is empty if no call failed.
 func Failures(samples []Sample) string {
 	n, text := 0, ""
 	for _, sample := range samples {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row attacks a program that serves well-behaved callers, and reports the result as a row of a table.
+// Package row attacks a program while it serves well-behaved callers, and reports the result as a row of a table.
 package row
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Config configures the attacks. The result of each attack is a row of a table.
+// Config configures the attacks.
 type Config struct {
 	System *system.System
-	// Brief is true in tests with the option -short. The attack must then be short.
+	// Brief is true in tests with the option -short. Attacks must then take only a few seconds.
 	Brief bool
 }
 
@@ -41,13 +41,13 @@ func (c Config) times() times {
 
 const attackLimit = 2 * time.Minute
 
-// tries is the maximum number of runs of an attack if slow answers are the only problem. The reason may be a busy
-// machine. A real defect fails each time.
+// tries is the maximum number of runs of an attack if slow answers are the only problem. A busy machine may cause slow
+// answers in one run, but a real defect causes them in each run.
 const tries = 3
 
-// Run attacks a program and returns the result. The error is nil even if the program does not withstand the attack.
-// If only latency exceeded its limit, Run repeats the attack with more calls. In brief attacks with fewer than 100
-// calls, a single slow call determines the 99th percentile.
+// Run attacks a program and returns the result. The error is nil even if the program does not withstand the attack. If
+// only latency exceeded its limit, Run repeats the attack at full length: in a brief attack with fewer than 100 calls,
+// a single slow call determines the 99th percentile.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {
@@ -81,10 +81,11 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 	return row, ctx.Err()
 }
 
-// moments are the beginnings and ends of the measurements before, during and after an attack.
+// moments contains the start and end times of the measurements before, during and after an attack.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack, records the program's memory usage, and returns the times of all measurements.
+// watchAttack runs the attack, records the program's memory usage, and returns the start and end times of all
+// measurements.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)
@@ -115,9 +116,9 @@ func (r *Row) compare(samples *caller.Samples, at moments) {
 	r.Failed = caller.Failures(append(during, after...))
 }
 
-// undisturbedP99 returns the 99th percentile of latency without an attack. It is the latency before the attack, or
-// after it if the machine has become slightly slower. A much higher latency after the attack is ignored, because
-// the attack then still affects the callers.
+// undisturbedP99 returns the 99th percentile of latency without an attack. This is the latency before the attack. If
+// the machine has become slightly slower, it is the latency after the attack. A much higher latency after the attack is
+// ignored, because the attack then still affects the callers.
 func undisturbedP99(before, after time.Duration) time.Duration {
 	if after/slower <= max(before, leastP99) {
 		return max(before, after)
@@ -132,8 +133,8 @@ func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// awaitSettled waits until the program has freed its memory after an attack, but not longer than settle. It returns
-// the remaining memory usage in bytes.
+// awaitSettled waits until the program has freed its memory after an attack, but at most for the time settle. It
+// returns the remaining memory usage in bytes.
 func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {

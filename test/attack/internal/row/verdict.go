@@ -15,15 +15,15 @@ import (
 const (
 	// slower is the maximum factor by which an attack may increase the latency of well-behaved callers.
 	slower = 3
-	// leastP99 is the lowest baseline for latencies during an attack, even if the latency before it was lower. The
-	// callers, the attack and the program share two processors, where a scheduler's time slice is some milliseconds. A
-	// lower baseline would measure the scheduler, not the program.
+	// leastP99 is the minimum baseline to which latencies during an attack are compared. The callers, the attack and the
+	// program share two processors, where a scheduler's time slice is some milliseconds. With a lower baseline, the test
+	// would measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
-	// kept is the additional memory in bytes that a program may use after an attack. Ten such attacks would reach its
-	// memory limit. Some megabytes, a tenth of the earlier usage, would be too strict. Garbage collection and
-	// processes started in advance change the usage by more.
+	// kept is the additional memory in bytes that a program may use after an attack. Ten attacks that retain more would
+	// exhaust its memory limit. A limit of some megabytes, a tenth of the earlier usage, would be too strict, because
+	// garbage collection and processes started in advance change the usage by more.
 	kept = system.Limit / 10
-	// settle is the time in which the program must free its memory after an attack.
+	// settle is the time limit for the program to free its memory after an attack.
 	settle = 30 * time.Second
 )
 
@@ -32,8 +32,8 @@ type Row struct {
 	Attack, Program        string
 	Before, Peak, After    int64 // bytes
 	Undisturbed, Meanwhile time.Duration
-	Recovered              bool   // other callers are served afterwards
-	Failed                 string // failed calls of other callers during the attack
+	Recovered              bool   // true if well-behaved callers are served after the attack
+	Failed                 string // failed calls of well-behaved callers
 	Result                 error  // error of the attack itself
 	Ended                  string // exit status of the program
 	Log                    string // last part of the program's log if the program exited

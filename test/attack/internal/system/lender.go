@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// Lender stands for the pod-manager when a gateway is attacked. It grants pods without delay.
+// Lender replaces the pod-manager when a gateway is attacked. It grants pods without delay.
 type Lender struct {
 	podmanagerv1connect.UnimplementedPodManagerServiceHandler
 	Address string

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Process is a running process of a function of the attacked program.
+// Process is a function's process that the attacked program has started.
 type Process struct {
 	Pid  int
 	Name string // argument 0, which is the process's role

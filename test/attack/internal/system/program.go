@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package system runs the attacked programs and the servers that they need, without Kubernetes.
+// Package system runs the attacked programs, and the servers on which they depend, without Kubernetes.
 package system
 
 import (
@@ -46,7 +46,7 @@ type Program struct {
 }
 
 // startPlan starts a program with a plan's arguments and environment, and waits until it serves requests. If memory
-// is limited, the program gets its own control group.
+// limits are enabled, the program gets its own control group.
 func (s *System) startPlan(ctx context.Context, name string, p plan) (*Program, error) {
 	s.started++
 	program := &Program{Name: name, Address: p.address, Metrics: p.metrics, dir: s.dir, ended: make(chan struct{})}
@@ -131,7 +131,7 @@ func (p *Program) Ended() string {
 	}
 }
 
-// watchExit records the program's peak memory usage until the program exits.
+// watchExit repeatedly records the program's peak memory usage until the program exits.
 func (p *Program) watchExit() {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

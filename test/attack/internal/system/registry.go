@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// registries is the number of registries that the programs may use without TLS. A working registry serves
+// registries is the number of registries that the programs may use without TLS. The first of them works and serves
 // well-behaved callers. Attacks control the rest.
 const registries = 5
 
@@ -31,12 +31,12 @@ func (s *System) newRegistries() error {
 	return nil
 }
 
-// insecureRegistries returns the variable that permits registries without TLS, as NAME=VALUE.
+// insecureRegistries returns the environment variable that permits registries without TLS, as NAME=VALUE.
 func (s *System) insecureRegistries() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
-// Repository returns a repository for well-behaved callers that resolve tags. All tags exist there.
+// Repository returns a repository in which every tag exists, for well-behaved callers that resolve tags.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
 func (s *System) startRegistry() error {

@@ -25,8 +25,8 @@ const (
 	ImageResolver  = "image-resolver"
 )
 
-// Images that callers evaluate. Well-behaved callers evaluate Steady, attackers Hostile. Both contain the same
-// program. The pod for Liar is a server in the attack itself.
+// Images that callers evaluate. Well-behaved callers evaluate Steady, attackers evaluate Hostile. Both images contain
+// the same program. The pod for the image Liar is a server in the attack itself.
 const (
 	Steady  = "attack.test/fns/steady:v1"
 	Hostile = "attack.test/fns/hostile:v1"
@@ -38,7 +38,7 @@ type System struct {
 	*Program
 	// Lender grants pods to an attacked gateway. It is nil for other programs.
 	Lender *Lender
-	// Registries are addresses of registries that programs may use. Nothing listens there until an attack serves them.
+	// Registries are addresses of registries that programs may use. Attacks can listen at these addresses.
 	Registries []string
 
 	registry string       // address of the working registry
@@ -58,7 +58,8 @@ type plan struct {
 	args, env        []string
 }
 
-// New copies the programs from bin to dir and writes their configuration. limited limits their memory.
+// New copies the programs from bin to dir and writes their configuration. If limited is true, each program that starts
+// later has a memory limit.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
 	if err := s.newRegistries(); err != nil {
@@ -83,7 +84,7 @@ func New(dir, bin string, owner int, limited bool) (*System, error) {
 	)
 }
 
-// Function returns the path of the program that is the function of an image.
+// Function returns the path of an image's function, which is a program.
 func (s *System) Function(image string) string {
 	name, _, _ := strings.Cut(filepath.Base(image), ":")
 	return filepath.Join(s.dir, "functions", name)
@@ -92,7 +93,7 @@ func (s *System) Function(image string) string {
 // Limited reports whether the programs have a memory limit.
 func (s *System) Limited() bool { return s.limited }
 
-// noKubernetes is a kubeconfig without an API server. Programs start and serve requests nevertheless.
+// noKubernetes is a kubeconfig whose API server does not exist. Programs nevertheless start and serve requests.
 const noKubernetes = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
@@ -100,7 +101,7 @@ contexts: [{name: none, context: {cluster: none}}]
 current-context: none
 `
 
-// copyProgram copies a program to a directory that all users can read. Its build directory may be private.
+// copyProgram copies a program to a directory that all users can read, because its build directory may be private.
 func copyProgram(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is an HTTP/2 client for attacks. Unlike a library, it can send slowly and leave answers unread. It
-// obeys the server's flow control.
+// Package wire is an HTTP/2 client for attacks. Unlike common HTTP/2 libraries, it can send slowly and leave answers
+// unread. It obeys the server's flow control.
 package wire
 
 import (
@@ -42,7 +42,7 @@ type Conn struct {
 	failed  error            // error that ended the connection
 }
 
-// Open connects to a program. The server can send only answerBytes of each answer, because this client never
+// Open connects to a program. The server can send only the first answerBytes of each answer, because this client never
 // enlarges the HTTP/2 flow-control window. The connection closes when ctx ends.
 func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error) {
 	conn, err := Dial(ctx, address)
@@ -148,7 +148,7 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 // encodeHeaders returns the HTTP/2 headers of a gRPC call, encoded by HPACK.
 func encodeHeaders(path string) ([]byte, error) {
 	var block bytes.Buffer
-	// Do not add fields to the compression table, so that requests can be sent in any order.
+	// Do not add fields to HPACK's compression table, so that requests can be sent in any order.
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
 		{":method", "POST"},
@@ -165,8 +165,8 @@ func encodeHeaders(path string) ([]byte, error) {
 	return block.Bytes(), nil
 }
 
-// Send sends data on a stream, as fast as the server's flow-control windows permit. It returns an error if the
-// stream or the connection ends before all data is sent.
+// Send sends data on a stream, as fast as the server's flow-control windows permit. It returns an error if the server
+// closes the stream or the connection before all data is sent.
 func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +192,8 @@ func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	return nil
 }
 
-// Envelope prefixes a message with gRPC's header, which announces its length. Attacks may announce a wrong length.
+// Envelope prefixes a message with gRPC's header, which announces the message's length. The announced length may be
+// wrong, to attack a server.
 func Envelope(message []byte, compressed bool, announced int) []byte {
 	prefix := make([]byte, 5, 5+len(message))
 	if compressed {
