@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bed describes a running cluster of the test bed (test/cluster) to tests.
+// Package bed provides tests with a description of the running test bed, a cluster that test/cluster starts.
 package bed
 
 import (
@@ -19,13 +19,13 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the path of a file with the status of the cluster's own programs, such as the kubelet. In the
-	// directory Holds, a file with a program's name prevents the program's start. Use [Info.Component] for both.
+	// Components is the path of a file with the status of the cluster's own programs, such as the kubelet. A file with a
+	// program's name in the directory Holds prevents the program's start. Use [Info.Component] for both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`
-	// RuntimeRegistries is the container runtime's directory of registry configurations. The runtime reads the file
-	// HOST/hosts.toml at each pull.
+	// RuntimeRegistries is the directory with the container runtime's registry configurations. The runtime reads the file
+	// HOST/hosts.toml before each pull.
 	RuntimeRegistries string `json:"runtimeRegistries"`
 }
 

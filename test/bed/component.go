@@ -19,7 +19,7 @@ import (
 // Component is a program of the cluster itself, such as the kubelet. The cluster restarts it after each exit.
 type Component struct {
 	name         string
-	status, hold string // files
+	status, hold string // file paths
 }
 
 // Component returns the cluster's program with the given name. `cluster status` lists the names.
@@ -27,8 +27,8 @@ func (i Info) Component(name string) Component {
 	return Component{name: name, status: i.Components, hold: filepath.Join(i.Holds, name)}
 }
 
-// Signal sends a signal to the program. It works only inside the cluster's namespaces, because the process ID in
-// the status file belongs to them.
+// Signal sends a signal to the program. It works only inside the cluster's namespaces, to which the process ID in the
+// status file belongs.
 func (c Component) Signal(signal unix.Signal) error {
 	pid, err := c.pid()
 	if err != nil {
@@ -39,8 +39,8 @@ func (c Component) Signal(signal unix.Signal) error {
 		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// The program has exited. Its ID may have been reused before the descriptor (pidfd) was opened, which may
-	// therefore refer to another process.
+	// If the ID has changed, the program has exited. The descriptor (pidfd) may then refer to another process that reuses
+	// the ID.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
 	}
@@ -93,7 +93,7 @@ func (c Component) pid() (int, error) {
 	return pid, err
 }
 
-// readPID reads the program's process ID from the status file, or 0 if the program does not run.
+// readPID returns the program's process ID from the status file, or 0 if the program does not run.
 func (c Component) readPID() (int, error) {
 	content, err := os.ReadFile(c.status)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits until wanted accepts the program's process ID, which is 0 if the program does not run.
+// awaitProcess waits until wanted returns true for the program's process ID, which is 0 if the program does not run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

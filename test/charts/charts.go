@@ -28,13 +28,13 @@ const (
 	maxLines = 8
 )
 
-// Dashboard contains the fields of a Grafana dashboard from which it is drawn.
+// Dashboard contains the fields of a Grafana dashboard that are needed to draw it.
 type Dashboard struct {
 	Title  string
 	Panels []Panel
 }
 
-// Panel is a chart of a dashboard, or a row of charts.
+// Panel is a chart of a dashboard, or a row that contains charts.
 type Panel struct {
 	Title   string
 	GridPos struct{ X, Y, W, H int }
@@ -141,7 +141,7 @@ func formatLegend(format string, labels map[string]string) string {
 	return inLegend.ReplaceAllStringFunc(format, func(label string) string { return labels[strings.Trim(label, "{}")] })
 }
 
-// unitName returns a readable name for a unit in Grafana, or the unit itself if there is none.
+// unitName returns a readable name for a unit in Grafana. Without such a name, it returns the unit itself.
 func unitName(grafana string) string {
 	names := map[string]string{"s": "seconds", "reqps": "a second", "ops": "a second", "percentunit": "share", "short": ""}
 	if name, ok := names[grafana]; ok {
@@ -150,7 +150,7 @@ func unitName(grafana string) string {
 	return grafana
 }
 
-// Finite returns the points with finite values. Quantiles are NaN at times without evaluations.
+// Finite returns the points with finite values. A quantile is NaN at times without evaluations.
 func Finite(points plotter.XYs) plotter.XYs {
 	var finite plotter.XYs
 	for _, p := range points {

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// withCache makes a command hold a lock, so that no process removes entries from the cache. After a successful
-// command, it removes entries that were not used for a week, unless another process uses the cache.
+// withCache makes a command hold a shared lock while it runs, so that no process removes entries from the cache. After
+// a successful command, it removes entries that were not used for a week, unless another process uses the cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -40,15 +40,16 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// useLock returns the path of the cache's lock file. All commands share the lock, except to remove entries.
+// useLock returns the path of the cache's lock file. Commands share the lock. The removal of entries needs it
+// exclusively.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
-// removeUnused removes cache entries that were not used for a week. It keeps the programs of clusters, because a
-// cluster may restart them at any time.
+// removeUnused removes cache entries that were not used for a week. It keeps the programs of existing clusters, because
+// a cluster may restart them at any time.
 func (o *options) removeUnused() error {
 	release, err := filelock.Try(o.useLock())
 	if errors.Is(err, filelock.ErrHeld) {
-		return nil // The process that holds the lock removes them.
+		return nil // the process that holds the lock removes the entries
 	}
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// listCommands returns the command lines of all clusters' programs as a single text. They contain the paths of
+// listCommands returns the command lines of all clusters' programs in a single text. The text contains the paths of the
 // cached programs that clusters use.
 func listCommands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())

@@ -56,8 +56,8 @@ func (o *options) store() component.Store {
 	return component.Store{Dir: o.cache, Log: os.Stderr}
 }
 
-// needSources returns an error unless root is the directory of this repository, from which images are built.
-// Commands call it before they start anything.
+// needSources returns an error unless the option root is the directory of this repository, from whose sources images
+// are built. Commands call needSources before they start anything.
 func (o *options) needSources() error {
 	if _, err := os.Stat(filepath.Join(o.root, "test", "go.mod")); err != nil {
 		return fmt.Errorf("find the sources of the images: %w; run in the root of the repository or use --root", err)
@@ -65,7 +65,7 @@ func (o *options) needSources() error {
 	return nil
 }
 
-// needRoot returns an error unless the user is root. Commands call it first, so that they do not fail halfway.
+// needRoot returns an error unless the user is root. Commands call needRoot first, so that they do not fail halfway.
 func needRoot() error {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces, mounts and control groups need root: run as root, for example with sudo")

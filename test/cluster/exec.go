@@ -31,7 +31,7 @@ func execCommand(o *options) *cobra.Command {
 			return enterCluster(l, running, args)
 		},
 	}
-	command.Flags().SetInterspersed(false) // flags after COMMAND are COMMAND's own
+	command.Flags().SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	return command
 }
 
@@ -81,7 +81,7 @@ func enterCluster(l layout.Layout, running state.State, args []string) error {
 }
 
 // insideEnvironment returns the environment for commands in the cluster's namespaces. It removes the variables that
-// configure proxies, because a command cannot reach a proxy from there, and needs none.
+// configure proxies, because commands in the cluster's network can neither reach nor need a proxy.
 func insideEnvironment(l layout.Layout, running state.State) []string {
 	command := exec.Cmd{Env: append(slices.DeleteFunc(os.Environ(), namesProxy),
 		"PATH="+running.Path+":"+os.Getenv("PATH"),
@@ -91,7 +91,7 @@ func insideEnvironment(l layout.Layout, running state.State) []string {
 	return command.Environ() // removes duplicate variables
 }
 
-// namesProxy reports whether a variable, in the form NAME=VALUE, configures a proxy.
+// namesProxy reports whether an environment variable, in the form NAME=VALUE, configures a proxy.
 func namesProxy(variable string) bool {
 	name, _, _ := strings.Cut(strings.ToUpper(variable), "=")
 	return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}, name)

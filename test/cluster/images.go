@@ -36,9 +36,9 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages pushes images of tools, and then of functions, to all registries of a cluster. It calls podsCanStart
-// after the tools, because pods can start without images of functions. fresh means that the registries are new.
-// Images are then copied from the cache if possible.
+// pushImages pushes images of tools, and then of functions, to all registries of a cluster. It calls podsCanStart after
+// the tools, because pods can start without images of functions. If fresh is true, the registries are new, and
+// pushImages copies images from the cache if possible.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
 	podsCanStart func(),
 ) error {

@@ -32,7 +32,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The cluster has failed if its first process exits, because that process runs as long as the cluster.
+	// If the first process exits, the cluster has failed, because this process runs as long as the cluster.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
 	if err := o.fillRegistries(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))
@@ -47,7 +47,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	return nil
 }
 
-// fillRegistries pushes images to a new cluster's registries, while it waits until the cluster can run pods.
+// fillRegistries pushes images to a new cluster's registries, and concurrently waits until the cluster can run pods.
 func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
 	client, err := boot.Client(l, space.Dialer{PID: running.Init.PID})
 	if err != nil {
@@ -96,7 +96,7 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	defer log.Close()
 	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keptDirectories()...)...)
 	// GOGC applies to all programs of the cluster. Less garbage collection saves a tenth of the processor time. The
-	// higher memory usage is acceptable because clusters are short-lived.
+	// higher memory usage is acceptable, because clusters are short-lived.
 	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root", "GOGC=400"}
 	command.Dir = "/"
 	command.Stdout, command.Stderr = log, log
@@ -106,8 +106,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keptDirectories returns flags of `cluster init` for directories that must stay visible in the cluster. These are
-// the cached programs, the sources and Go's caches.
+// keptDirectories returns flags of `cluster init` for directories that must stay visible in the cluster: the cached
+// programs, the sources and Go's caches.
 func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {
@@ -122,7 +122,7 @@ func (o *options) keptDirectories() []string {
 	return flags
 }
 
-// saveState writes the state file of the cluster, and the file that tests read to find the cluster.
+// saveState writes the state file of the cluster, and the description of the cluster for tests.
 func saveState(l layout.Layout, running state.State) error {
 	if err := state.WriteJSON(infoFile(l), describeCluster(l, running)); err != nil {
 		return fmt.Errorf("describe cluster %s: %w", l.Name, err)

@@ -15,7 +15,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
 
-// run returns the program's exit status. The command exec returns only if it fails.
+// run runs a command line and returns its exit status. `cluster exec` returns only if it fails, because it replaces
+// this process.
 func run(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// allPrograms lists the programs for a cluster's registry: the programs that users install, and the tests' toolbox.
+// allPrograms lists the programs for a cluster's registry: the programs that users install, and the toolbox for tests.
 func allPrograms() []release.Program {
 	toolbox := release.Program{
 		Name: "toolbox", Module: "test", Package: "./images/toolbox",
@@ -26,7 +26,7 @@ func allPrograms() []release.Program {
 	return append([]release.Program{toolbox}, release.Programs()...)
 }
 
-// pushPrograms pushes images PREFIX/NAME of this repository's programs to the registry without credentials.
+// pushPrograms pushes images of this repository's programs to the registry without credentials, as PREFIX/NAME.
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
 	pushed []release.Program,
 ) error {

@@ -19,7 +19,7 @@ import (
 // latest is the tag of the images that tests and manifests use.
 const latest = "latest"
 
-// pusher builds images of the project's programs with ko and pushes them to a registry. It caches them locally.
+// pusher builds images of this repository's programs with ko, pushes them to a registry, and caches them locally.
 type pusher struct {
 	*options
 	log      io.Writer
@@ -90,8 +90,8 @@ func (to pusher) buildImage(ctx context.Context, p release.Program, repository, 
 	return to.registry.Pull(ctx, repository+":"+key)
 }
 
-// imageKey returns a hash of all inputs of an image: the program, its data files, the base image and ko's version.
-// It is the image's tag and its key in the cache.
+// imageKey returns a hash of all inputs of an image: the program, its data files, the base image and ko's version. The
+// hash is a tag of the image, and the image's key in the cache.
 func (to pusher) imageKey(ctx context.Context, p release.Program, base v1.Image) (string, error) {
 	built, err := to.imageSource().Program(ctx, p.Module, p.Package)
 	if err != nil {

@@ -56,7 +56,7 @@ func (o *options) status() (status, error) {
 		return status{}, err
 	}
 	now := status{Info: describeCluster(l, running), State: starting}
-	// The status file cannot be read, although it exists. Shortly after a cluster's start, it may not exist.
+	// Ignore a missing status file, because it may not exist shortly after a cluster's start.
 	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status{}, err
 	}
@@ -80,7 +80,7 @@ const (
 	dead     = "dead"
 )
 
-// verdict returns an error unless the cluster is ready, for scripts that check the exit status.
+// verdict returns an error unless the cluster is ready, so that scripts can check the exit status.
 func (s status) verdict() error {
 	if s.State == ready {
 		return nil

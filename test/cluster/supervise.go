@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// initCommand returns the hidden `cluster init`, the first process in a cluster's namespaces.
+// initCommand returns the hidden command `cluster init`, which runs as the first process in a cluster's namespaces.
 func initCommand(o *options) *cobra.Command {
 	var keep []string
 	command := &cobra.Command{
@@ -38,7 +38,7 @@ func initCommand(o *options) *cobra.Command {
 	return command
 }
 
-// superviseCommand returns the hidden `cluster supervise`, which runs the cluster's programs.
+// superviseCommand returns the hidden command `cluster supervise`, which runs the cluster's programs.
 func superviseCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
@@ -66,7 +66,8 @@ func (o *options) supervise(ctx context.Context) error {
 	return nil
 }
 
-// specsFile and statusFile return the paths of the list and of the status of the cluster's programs.
+// specsFile returns the path of the list of the cluster's programs. statusFile returns the path of their current
+// status.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 )
 
-// tools returns the components that `cluster tool` can build, by name. A component is a set of programs.
+// tools maps the arguments of `cluster tool` to functions that return the component to build, a set of programs.
 func (o *options) tools() map[string]func() (component.Component, error) {
 	always := func(pinned func() component.Component) func() (component.Component, error) {
 		return func() (component.Component, error) { return pinned(), nil }

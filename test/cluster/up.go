@@ -30,7 +30,7 @@ func upCommand(o *options) *cobra.Command {
 	}
 }
 
-// up starts the cluster, unless a ready cluster with the same configuration runs already.
+// up starts the cluster, unless a ready cluster with the same configuration already runs.
 func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err
@@ -63,15 +63,15 @@ func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.La
 		return err
 	}
 	if err := o.startCluster(ctx, log, l, programs, revision); err != nil {
-		// Collect logs and objects even if the user has cancelled the wait, because they explain the delay.
+		// Collect logs and objects even if the user has cancelled the command, because they explain the delay.
 		collectEvidence(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}
 	return nil
 }
 
-// isUsable reports whether the cluster runs and is ready, with the given revision. It also checks that important
-// files still exist, because a user may have removed a part of the cluster's directory.
+// isUsable reports whether the cluster is ready and has the given revision. It also checks that important files still
+// exist, because a user may have removed a part of the cluster's directory.
 func isUsable(l layout.Layout, revision string) bool {
 	running, err := state.Load(l)
 	for _, path := range []string{l.Kubeconfig(), infoFile(l)} {
@@ -92,7 +92,8 @@ func (o *options) lockCluster() (l layout.Layout, unlock func(), err error) {
 	return l, unlock, err
 }
 
-// buildPrograms installs the Debian packages and builds the programs of a cluster. It skips existing ones.
+// buildPrograms installs the Debian packages and builds the programs of a cluster. It skips packages and programs that
+// already exist.
 func (o *options) buildPrograms(ctx context.Context, log io.Writer) (config.Programs, error) {
 	if err := o.installPackages(ctx, log); err != nil {
 		return config.Programs{}, err
@@ -115,7 +116,7 @@ func (o *options) buildPrograms(ctx context.Context, log io.Writer) (config.Prog
 	return programs, nil
 }
 
-// installPackages installs the Debian packages. It takes a lock, because apt-get fails while another apt-get runs.
+// installPackages installs the Debian packages. It holds a lock, because apt-get fails while another apt-get runs.
 func (o *options) installPackages(ctx context.Context, log io.Writer) error {
 	unlock, err := filelock.Acquire(o.cache + "/debian.lock")
 	if err != nil {

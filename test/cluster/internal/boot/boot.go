@@ -22,12 +22,12 @@ import (
 const (
 	// bootTimeout is the time limit from the start of the cluster's processes until a pod has run.
 	bootTimeout = 3 * time.Minute
-	// interval is the time between two checks of a condition, such as an answer of the API server.
+	// interval is the time between two checks of a condition, such as a response of the API server.
 	interval = 100 * time.Millisecond
 )
 
-// Access returns a client configuration that works outside of the cluster's network, in programs such as this
-// command. Its connections use the dialer.
+// Access returns a client configuration for programs outside of the cluster's network, such as this command. The dialer
+// connects to the cluster.
 func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
@@ -40,7 +40,7 @@ func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	return rest.AddUserAgent(config, "cluster-up"), nil
 }
 
-// Client returns a client of the cluster's API that works outside of the cluster's network.
+// Client returns a client of the cluster's API for programs outside of the cluster's network.
 func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) {
 	config, err := Access(l, dialer)
 	if err != nil {
@@ -53,8 +53,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	return client, nil
 }
 
-// Wait creates the objects that every cluster needs, and runs a pod to show that the cluster works. It logs each
-// step. The caller must close images once the pod's images are pushed, because Wait starts the pod only then.
+// Wait creates the objects that every cluster needs, runs a pod to show that the cluster works, and logs each step. It
+// starts the pod only after the caller has closed images, to report that the pod's images are pushed.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
-		// Create the pod only after its images are pushed, because a node without an image retries much later.
+		// Create the pod only after its images are pushed: after a failed pull, the node would wait before it tries again.
 		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {
@@ -78,8 +78,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// pollUntil calls look until it returns nil. If ctx ends first, pollUntil returns the last error of look, which
-// explains the wait.
+// pollUntil calls look repeatedly until it returns nil. If ctx ends first, pollUntil returns the last error of look,
+// which explains the delay.
 func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)
@@ -94,7 +94,7 @@ func pollUntil(ctx context.Context, what string, look func(context.Context) erro
 	}
 }
 
-// await waits until the channel closes.
+// await waits until the channel images is closed.
 func await(ctx context.Context, images <-chan struct{}) error {
 	select {
 	case <-images:

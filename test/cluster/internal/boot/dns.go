@@ -18,8 +18,8 @@ const (
 	dnsPort    = 53
 )
 
-// serveDNS creates a Service and an EndpointSlice for the name server, so that pods can reach it. The Service has
-// no selector, because the name server is a process on the node, not a pod.
+// serveDNS creates a Service and an EndpointSlice for the name server, so that pods can reach it. The Service has no
+// selector, because the name server runs as a process on the node, not in a pod.
 func serveDNS(ctx context.Context, client kubernetes.Interface) error {
 	var servicePorts []corev1.ServicePort
 	var endpointPorts []discoveryv1.EndpointPort

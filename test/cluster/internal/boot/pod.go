@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// runPod runs a pod until it succeeds, which proves that scheduler, kubelet, runtime, network and registry work.
+// runPod runs a pod until it succeeds. Success proves that scheduler, kubelet, runtime, network and registry work.
 func runPod(ctx context.Context, client kubernetes.Interface) error {
 	if err := awaitServiceAccount(ctx, client); err != nil {
 		return err

@@ -46,8 +46,8 @@ func waitForNode(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// createObject creates an object unless it exists. It retries, because a new API server rejects objects until it
-// can validate them and allocate their addresses.
+// createObject creates an object unless it exists. It retries after errors, because a new API server rejects objects
+// until it can validate them and allocate their addresses.
 func createObject[T any](ctx context.Context, object *T, in interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 },

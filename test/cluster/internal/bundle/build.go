@@ -22,8 +22,8 @@ type program struct {
 	Path    string
 }
 
-// buildPrograms builds the programs in a module whose packages match the patterns. Unchanged programs cost little,
-// because Go's build cache contains them.
+// buildPrograms builds the programs in a module whose packages match the patterns. Building an unchanged program is
+// fast, because Go's build cache contains it.
 func (s Source) buildPrograms(ctx context.Context, module string, patterns ...string) ([]program, error) {
 	out := filepath.Join(s.Out, module)
 	unlock, err := filelock.Acquire(out + ".lock")
@@ -60,7 +60,7 @@ func (s Source) Program(ctx context.Context, module, pkg string) (string, error)
 	return programs[0].Path, nil
 }
 
-// Kodata runs `make kodata`, which writes data files for the images of the project's programs.
+// Kodata runs `make kodata`, which writes the data files for the images of this repository's programs.
 func (s Source) Kodata(ctx context.Context) error {
 	unlock, err := filelock.Acquire(filepath.Join(s.Out, "kodata.lock"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (s Source) listPrograms(ctx context.Context, module, out string, patterns [
 	return programs, nil
 }
 
-// goTool runs the go command in a module and returns the output. It disables workspaces, because a workspace would
+// goTool runs the go command in a module and returns the output. It disables Go workspaces, because a workspace would
 // merge the requirements of all modules.
 func (s Source) goTool(ctx context.Context, module string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)

@@ -67,7 +67,7 @@ func (s Source) misbehavingImages(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// staticImage returns an image with nothing but a statically linked program.
+// staticImage returns an image that contains only a statically linked program.
 func staticImage(name, program string) image.Spec {
 	return image.Spec{
 		Name:       name,
@@ -77,8 +77,8 @@ func staticImage(name, program string) image.Spec {
 	}
 }
 
-// functionImage returns an image with a function at the same path as in the catalog's images. The image of the
-// function "entrypoint" also has arguments in its entrypoint and a command, for tests of both.
+// functionImage returns an image with a function at the same path as in images of the public function catalog. The
+// image of the function "entrypoint" also has arguments in its entrypoint and a command, for tests of both.
 func functionImage(name, program string) image.Spec {
 	spec := staticImage(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}

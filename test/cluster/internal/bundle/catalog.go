@@ -12,11 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// catalogRepositories are the prefixes of repositories with catalog functions. The second prefix serves pulls from
-// ghcr.io, because a registry of the cluster is its mirror.
+// catalogRepositories are the prefixes of image repositories with functions of the public catalog. The second prefix
+// serves pulls from ghcr.io, because a registry of the cluster acts as a mirror of ghcr.io.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
-// catalog returns images of the catalog's functions, the tools in the go.mod files below functions/.
+// catalog returns images of the catalog's functions. The go.mod files below functions/ list these functions as tools.
 func (s Source) catalog(ctx context.Context) ([]image.Spec, error) {
 	modules, err := s.catalogModules()
 	if err != nil {
@@ -53,8 +53,8 @@ func (s Source) catalogModules() ([]string, error) {
 	return modules, nil
 }
 
-// catalogImages returns the images of a function under each repository prefix. As in the catalog, the function has
-// two tags: the release (v0.4.5), and the minor version (v0.4), which moves with each release.
+// catalogImages returns the images of a function under each repository prefix. As in the catalog, each image has two
+// tags: the release, such as v0.4.5, and the minor version, such as v0.4, which moves with each release.
 func catalogImages(program program) []image.Spec {
 	var specs []image.Spec
 	for _, repository := range catalogRepositories {

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 )
 
-// conformance returns the images for the evaluators' conformance tests. All contain the same program, whose first
-// argument selects the behaviour.
+// conformance returns the images for the evaluators' conformance tests. All images contain the same program, whose
+// first argument selects a behaviour.
 func (s Source) conformance(ctx context.Context) ([]image.Spec, error) {
 	program, err := s.Program(ctx, "libs", "./testing/testfn/cmd/testfn")
 	if err != nil {

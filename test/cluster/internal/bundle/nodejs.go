@@ -11,12 +11,12 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// identity is the source of a JavaScript function that returns its input, to measure the start of Node.js.
+// identity is the source of a JavaScript function that returns its input. Tests use it to measure the start of Node.js.
 //
 //go:embed identity.js
 var identity string
 
-// nodeImage returns an image of a JavaScript function, with this machine's Node.js and its shared libraries.
+// nodeImage returns an image with a JavaScript function, and with this machine's Node.js and its shared libraries.
 func nodeImage() (image.Spec, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Porch returns images of the Porch programs in dir. The function-runner's image contains no functions. applets is
-// the path of our wrapper-server, which these images also use as cp and grpc-health-probe.
+// Porch returns images of the Porch programs in dir. The function-runner's image contains no functions. applets is the
+// path of our wrapper-server, which also acts as cp and grpc-health-probe in these images.
 func Porch(dir, applets string) []image.Spec {
 	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
 	runner := porchImage("function-runner", filepath.Join(dir, "function-runner"))

@@ -17,10 +17,10 @@ import (
 const mountPoint = "/sys/fs/cgroup"
 
 // components is the name of the group of the cluster's own processes, such as the kubelet. It is separate from the
-// groups of pods, because v2 allows processes only in groups without children.
+// groups of pods, because cgroup v2 allows processes only in groups without children.
 const components = "components"
 
-// listHierarchies returns the root directories of all control group hierarchies. There is only one in v2.
+// listHierarchies returns the root directories of all control group hierarchies. In cgroup v2, there is only one.
 func listHierarchies() ([]string, error) {
 	if isUnified() {
 		return []string{mountPoint}, nil
@@ -31,7 +31,7 @@ func listHierarchies() ([]string, error) {
 	}
 	var roots []string
 	for _, entry := range entries {
-		// The entry is not a symbolic link. Links are aliases, such as cpu for cpu,cpuacct.
+		// Skip symbolic links, which are aliases of hierarchies, such as cpu for cpu,cpuacct.
 		if entry.IsDir() {
 			roots = append(roots, filepath.Join(mountPoint, entry.Name()))
 		}
@@ -71,8 +71,8 @@ func joinGroup(root, name string) error {
 	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o600)
 }
 
-// prepareGroup makes a new group usable. In v1, its cpuset is empty at first, so prepareGroup copies the parent's
-// processors and memory nodes. In v2, it enables all controllers of the parent.
+// prepareGroup makes a new group usable. In cgroup v1, a new group has no processors and memory nodes, so prepareGroup
+// copies the parent's. In v2, it enables all controllers of the parent for its children.
 func prepareGroup(dir string) error {
 	if isUnified() {
 		parent := filepath.Dir(dir)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Groups returns the process IDs in a control group and all groups below it, by directory of the group. It searches
-// every hierarchy, and omits groups that are removed during the call.
+// Groups returns the process IDs in the named control group and in each group below it. The keys are the groups'
+// directories. Groups searches every hierarchy, and omits groups that are removed during the call.
 func Groups(name string) (map[string][]int, error) {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -37,7 +37,8 @@ func Groups(name string) (map[string][]int, error) {
 	return groups, nil
 }
 
-// Processes returns all process IDs in the groups, sorted and without the duplicates from several v1 hierarchies.
+// Processes returns the sorted IDs of all processes in the groups. It omits duplicates, because in cgroup v1 a process
+// belongs to a group in each hierarchy.
 func Processes(groups map[string][]int) []int {
 	var all []int
 	for _, pids := range groups {
@@ -52,7 +53,7 @@ func listProcesses(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int
 	for _, line := range strings.Fields(string(content)) {
-		// List only IDs above 0, because 0 stands for any process of another PID namespace.
+		// Skip the ID 0, which the kernel shows for each process of another PID namespace.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove kills the processes in the named group, and removes it with all groups below it. It waits until deadline
-// for the killed processes to exit.
+// Remove kills the processes in the named group, and removes the group with all groups below it. It waits until
+// deadline for the killed processes to exit.
 func Remove(name string, deadline time.Time) error {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -29,8 +29,8 @@ func Remove(name string, deadline time.Time) error {
 	return nil
 }
 
-// removeTree removes the groups below dir, children first, and then dir. It need not remove the files in a group's
-// directory, because the kernel does.
+// removeTree removes the groups below dir, children first, and then dir. The kernel removes the files in a group's
+// directory.
 func removeTree(dir string, deadline time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,22 +66,23 @@ func removeGroup(dir string, deadline time.Time) error {
 	}
 }
 
-// killProcesses kills the group's processes. It ignores errors, because the group's removal would then fail.
+// killProcesses kills the group's processes. It ignores errors, because a process that survives makes the later removal
+// of the group fail.
 func killProcesses(dir string) {
 	for _, pid := range listProcesses(dir) {
 		killMember(dir, pid)
 	}
 }
 
-// killMember kills a process if it still belongs to the group. It may have exited since the listing, and a process
-// outside of the group may have reused its ID.
+// killMember kills a process if it still belongs to the group. The process may have exited after the listing, and a
+// process outside of the group may have reused its ID.
 func killMember(dir string, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// The process still belongs to the group. Even if its ID is reused now, the descriptor (pidfd) refers to it.
+	// The descriptor (pidfd) refers to a process of the group, even if its ID is reused from now on.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component builds the programs of a cluster and caches them. The cache key is a hash of all inputs of the
-// build, so that later starts of clusters build nothing.
+// Package component builds the programs of a cluster and caches them. The cache key is a hash of all build inputs, so
+// that only the first start of a cluster builds programs.
 package component
 
 import (
@@ -16,7 +16,7 @@ import (
 type Component struct {
 	Name    string
 	Version string
-	// Inputs are additional inputs of the build, such as linker flags, for the cache key.
+	// Inputs are additional build inputs that become part of the cache key, such as linker flags.
 	Inputs []string
 	// Build builds the programs and writes them to dir.
 	Build func(ctx context.Context, dir string) error
@@ -26,7 +26,7 @@ type Component struct {
 func (c Component) Key() string {
 	hash := sha256.New()
 	for _, input := range append([]string{runtime.Version(), runtime.GOARCH}, c.Inputs...) {
-		// The length distinguishes the inputs "ab", "c" from "a", "bc".
+		// Without the length, the inputs "ab", "c" and "a", "bc" would have the same hash.
 		fmt.Fprintf(hash, "%d:%s", len(input), input)
 	}
 	return fmt.Sprintf("%s-%s-%s", c.Name, c.Version, hex.EncodeToString(hash.Sum(nil))[:12])

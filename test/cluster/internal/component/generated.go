@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// generatedModule is a temporary module in which programs are built. Our own go.mod need not contain the programs'
-// requirements then.
+// generatedModule is a temporary module in which programs are built, so that our own go.mod need not contain the
+// programs' requirements.
 type generatedModule struct {
-	// Mod is the beginning of the module's go.mod. Requirements shared by all components are appended, and the go
-	// command adds missing ones.
+	// Mod is the beginning of the module's go.mod. The build appends requirements that all components share, and the go
+	// command adds missing requirements.
 	Mod []byte
-	// Main is the source of the module's only program. If it is empty, the tools in the module's go.mod are built.
+	// Main is the source of the module's only program. If Main is empty, the tools in the module's go.mod are built.
 	Main string
 	// Flags are the linker's flags.
 	Flags string
@@ -44,7 +44,7 @@ func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	return goTool(ctx, source, nil, "build", "-mod=mod", "-trimpath", "-ldflags="+g.Flags, "-o", dir+"/", programs)
 }
 
-// toolComponent returns a component with programs of a published module, given by their packages.
+// toolComponent returns a component with programs of a published module. packages are the programs' packages.
 func toolComponent(name, version, module string, packages ...string) Component {
 	var mod strings.Builder
 	fmt.Fprintf(&mod, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n", name, module, version)
@@ -64,9 +64,9 @@ func newComponent(name, version string, source generatedModule) Component {
 	}
 }
 
-// sharedRequirements returns this program's requirements as lines of a go.mod. With them, all components use the
-// same or newer libraries, so that Go compiles shared libraries only once. This saves a third of the work. The
-// cache keys of components ignore these lines, so that a change of this program rebuilds no components.
+// sharedRequirements returns this program's requirements as lines of a go.mod. With them, all components use the same
+// or newer versions of libraries, and Go compiles each version only once. This saves a third of the build time. The
+// cache keys of components ignore these lines, so that a change of this program does not rebuild all components.
 func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

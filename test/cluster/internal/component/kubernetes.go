@@ -14,15 +14,15 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// kubeSource is the source of a program that contains all programs of Kubernetes. Like busybox, it runs the program
-// by whose name it was started.
+// kubeSource is the source of a program that contains all programs of Kubernetes. Like busybox, it selects a program by
+// the name with which it is started.
 //
 //go:embed kube.go.txt
 var kubeSource string
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Kubernetes returns the component with Kubernetes. All its programs are links to a single program.
+// Kubernetes returns the component with Kubernetes. All its programs are links to the program in kubeSource.
 func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",
@@ -65,9 +65,9 @@ func kubeMod(ctx context.Context) ([]byte, error) {
 	return kubernetesMod(kubernetesVersion, requirements)
 }
 
-// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. This module requires its own
-// libraries at v0.0.0, which was never published. The go.mod therefore replaces each library by its release for the
-// same version of Kubernetes.
+// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. k8s.io/kubernetes requires its own
+// libraries at v0.0.0, a version that was never published. The go.mod therefore replaces each library by its release
+// for the same version of Kubernetes.
 func kubernetesMod(version string, published []byte) ([]byte, error) {
 	source, err := modfile.Parse("go.mod", published, nil)
 	if err != nil {
@@ -84,7 +84,8 @@ func kubernetesMod(version string, published []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// kubernetesFlags returns linker flags that set the version of Kubernetes, which its programs report and compare.
+// kubernetesFlags returns linker flags that set the version of Kubernetes. Its programs report and compare this
+// version.
 func kubernetesFlags(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")

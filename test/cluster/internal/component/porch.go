@@ -25,12 +25,12 @@ var porchManifests = []string{
 	"deployments/porch/[1-8]-*.yaml",
 }
 
-// renamed maps two names of Porch's programs to clearer names: of its Git server for tests and its function-runner.
+// renamed maps names of Porch's programs to clearer names. In Porch, "git" is a Git server for tests.
 var renamed = map[string]string{"git": "git-server", "server": "function-runner"}
 
-// Porch returns the component with Porch's manifests and programs, including the wrapper-server, the command line
-// and a Git server for tests. The module test/cluster/porch lists the programs as tools, and pins the versions of
-// the programs and of all their dependencies.
+// Porch returns the component with Porch's manifests and programs, including the wrapper-server, the command line and a
+// Git server for tests. The go.mod in test/cluster/porch lists the programs as tools, and pins the versions of the
+// programs and of all their dependencies.
 func Porch(root string) (Component, error) {
 	module := filepath.Join(root, "test", "cluster", "porch")
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))

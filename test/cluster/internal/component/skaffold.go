@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// Skaffold returns the component with skaffold. It builds a copy, because `go install` rejects replace directives.
+// Skaffold returns the component with skaffold. The build needs a copy of the sources, because `go install` rejects the
+// replace directives in skaffold's go.mod.
 func Skaffold() Component {
 	const version, path = "v2.16.1", "github.com/GoogleContainerTools/skaffold/v2"
 	return Component{
@@ -16,7 +17,7 @@ func Skaffold() Component {
 		Version: version,
 		Inputs:  []string{path, stripped},
 		Build: func(ctx context.Context, dir string) error {
-			// Skip the checksum database, which lacks some old dependencies of skaffold.
+			// Skip Go's checksum database, which does not contain some old dependencies of skaffold.
 			const unchecked = "GONOSUMDB=*"
 			published, err := downloadModule(ctx, path, version, unchecked)
 			if err != nil {

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Sources returns the repository's files at a commit as a component. It fetches the commit if the clone lacks it.
+// Sources returns a component with the repository's files at a commit. The build fetches the commit if the clone does
+// not contain it.
 func Sources(root, commit string) Component {
 	return Component{
 		Name:    "sources",

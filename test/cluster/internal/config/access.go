@@ -17,7 +17,7 @@ const (
 	kubelet           = "kubelet"
 )
 
-// account is a line of the API server's file with static tokens.
+// account is a line in the API server's file of static tokens.
 type account struct {
 	Name, Group, Token string
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/pki"
 )
 
-// writeCertificates creates all certificates and keys of a cluster, and writes them to the directory pki. It
-// returns the certificate of the Kubernetes authority.
+// writeCertificates creates all certificates and keys of a cluster, and writes them to the directory pki. It returns
+// the certificate of the authority for Kubernetes itself.
 func writeCertificates(l layout.Layout) ([]byte, error) {
 	signed, err := newAuthorities()
 	if err != nil {
@@ -33,9 +33,9 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 	return signed.kubernetes.Cert, nil
 }
 
-// authorities are a cluster's certificate authorities. Registries need their own, because only configured clients
-// should trust them. Aggregation needs its own, because aggregated API servers believe the user name in any request
-// from a client with its certificate.
+// authorities are a cluster's certificate authorities. Registries have a separate authority, because only configured
+// clients should trust them. API aggregation has a separate authority, because aggregated API servers believe the user
+// name in any request from a client with a certificate of this authority.
 type authorities struct {
 	kubernetes, registries, aggregation *pki.Authority
 }
@@ -51,7 +51,8 @@ func newAuthorities() (made authorities, err error) {
 	return made, err
 }
 
-// pairs returns functions that create the cluster's certificates and keys, by file name without extension.
+// pairs returns functions that create the cluster's certificates and keys. The keys of the map are file names without
+// an extension.
 func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	return map[string]func() (pki.Pair, error){
 		"accounts":  pki.NewKeys,
@@ -67,7 +68,7 @@ func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	}
 }
 
-// aggregator is the user name with which kube-apiserver calls aggregated API servers, in its client certificate.
+// aggregator is the user name in the client certificate with which kube-apiserver calls aggregated API servers.
 const aggregator = "front-proxy-client"
 
 // apiHosts returns all host names and addresses at which programs reach kube-apiserver.

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
 )
 
-// Programs contains the directories of the components that were built for a cluster.
+// Programs contains the directories of the programs that were built for a cluster.
 type Programs struct {
 	Kubernetes, Containerd, CoreDNS string
 }
@@ -66,8 +66,8 @@ func apiServerFlags(l layout.Layout) []string {
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
 		"--authorization-mode=Node,RBAC",
-		// Disable two features that need etcd's progress reports for watches. Debian's etcd 3.4 has none. Each watch that
-		// begins with a list would wait for three seconds and fail.
+		// Disable two features that need etcd's progress reports for watches, which Debian's etcd 3.4 does not send. With
+		// these features, each watch that begins with a list would wait for three seconds and fail.
 		"--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
@@ -86,8 +86,8 @@ func apiServerFlags(l layout.Layout) []string {
 	})
 }
 
-// aggregationFlags returns the flags of kube-apiserver for API groups that servers in pods serve. These servers
-// read a request's user from headers, and trust only headers that come with the aggregator's client certificate.
+// aggregationFlags returns the flags of kube-apiserver for API groups that servers in pods serve. These servers read a
+// request's user from headers, but trust the headers only if the client has the aggregator's certificate.
 func aggregationFlags(l layout.Layout) []string {
 	return []string{
 		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),
@@ -109,7 +109,8 @@ func controllerFlags(l layout.Layout) []string {
 		"--authentication-tolerate-lookup-failure",
 		"--leader-elect=false",
 		"--cert-dir=" + l.Path("pki"),
-		// The default limits for API requests would delay the endpoints of new function pods, and thus evaluations.
+		// With the default limits for API requests, new function pods would get their endpoints late, which delays
+		// evaluations.
 		"--kube-api-qps=100", "--kube-api-burst=200",
 	}
 }

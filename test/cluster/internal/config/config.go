@@ -19,10 +19,10 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "templates/*"))
 
-// view is the data for the templates of the components' configuration files.
+// view contains the data for the templates of the components' configuration files.
 type view struct {
 	layout.Layout
-	// MasqueradeAll makes kube-proxy replace the source address of all connections to Services by the node's.
+	// MasqueradeAll makes kube-proxy replace the source address of all connections to Services by the node's address.
 	MasqueradeAll bool
 }
 
@@ -34,11 +34,11 @@ func (view) PodCIDR() string          { return layout.PodCIDR }
 func (view) ContainerdSocket() string { return layout.ContainerdSocket }
 func (view) PauseImage() string       { return PauseImage }
 
-// PauseImage is the image of the pause process, which keeps a pod's namespaces alive.
+// PauseImage is the image of the pause process, which keeps the namespaces of a pod alive.
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
 // Write writes all configuration files of a cluster. bridgesFiltered is the result of space.FilterBridges. If it is
-// false, kube-proxy replaces callers' addresses, so that answers return through the node.
+// false, kube-proxy replaces callers' addresses by the node's address, so that answers return through the node.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// registryView is the data for the templates registry.yaml and hosts.toml of a registry.
+// registryView contains the data of a registry for the templates registry.yaml and hosts.toml.
 type registryView struct {
 	layout.Registry
 	Storage, Secret                         string
@@ -44,8 +44,8 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	return writeMirror(l)
 }
 
-// catalogHost is the public registry with the catalog's functions. In a cluster, the registry without credentials
-// is its mirror, because the cluster's network has no route to the internet.
+// catalogHost is the public registry of the function catalog. In a cluster, the registry without credentials acts as
+// its mirror, because the cluster's network has no route to the internet.
 const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// Revision returns a hash of a cluster's configuration files. `cluster up` replaces a cluster with another
-// revision. The hash ignores the versions of the components.
+// Revision returns a hash of a cluster's configuration files, without the versions of the components. `cluster up`
+// replaces a running cluster if its revision differs.
 func Revision() (string, error) {
 	sum := sha256.New()
 	if err := json.NewEncoder(sum).Encode(Components(layout.Layout{}, Programs{})); err != nil {

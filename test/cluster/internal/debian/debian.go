@@ -20,7 +20,7 @@ var Packages = []string{
 	"etcd-server", "iproute2", "iptables", "nodejs", "runc",
 }
 
-// Install installs the missing packages and logs their names.
+// Install installs the packages that are missing, and logs their names.
 func Install(ctx context.Context, log io.Writer, packages []string) (err error) {
 	missing, err := missingPackages(ctx, packages)
 	if err != nil || len(missing) == 0 {
@@ -38,8 +38,8 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 	return runApt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missingPackages returns the packages that are not installed. It lists all installed packages, because dpkg-query
-// fails for unknown names.
+// missingPackages returns the packages that are not installed. It lists all installed packages, because a query of
+// dpkg-query for an unknown package fails.
 func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
 		"${db:Status-Status} ${Package}\n").Output()

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Debian packages run policyFile before they start services. Its exit status permits or denies the start. savedFile
-// is the path of the machine's own program while services are denied.
+// Debian packages run policyFile before they start services. Its exit status permits or denies the start. While this
+// package denies services, savedFile is the path of the machine's own policy program.
 const (
 	policyFile = "/usr/sbin/policy-rc.d"
 	savedFile  = policyFile + ".function-runner-saved"
@@ -19,7 +19,7 @@ const (
 // deny is a shell script that denies the start of all services, by exit status 101.
 const deny = "#!/bin/sh\nexit 101\n"
 
-// policy contains the paths of the program that permits services, and of its saved original.
+// policy contains the paths of the policy program and of the saved original.
 type policy struct {
 	path, saved string
 }
@@ -29,7 +29,8 @@ func denyServices() (policy, error) { return newPolicy(policyFile, savedFile) }
 
 func newPolicy(path, saved string) (policy, error) {
 	p := policy{path: path, saved: saved}
-	// No original is saved yet. The original that an interrupted installation has saved must not be replaced.
+	// Save the original only if none is saved yet. Otherwise, an interrupted installation has saved it, and path contains
+	// the program that denies services.
 	if _, err := os.Lstat(saved); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(path, saved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return policy{}, fmt.Errorf("set aside %s: %w", path, err)

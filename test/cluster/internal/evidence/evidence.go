@@ -25,7 +25,8 @@ import (
 )
 
 const (
-	// collectTimeout is the timeout of the collection. A user waits for it, and a broken cluster may not respond.
+	// collectTimeout is the timeout of the whole collection, because a user waits for it, and a broken cluster may not
+	// respond.
 	collectTimeout = time.Minute
 	// apiTimeout is the timeout of each API request, because the API server may be the broken component.
 	apiTimeout = 5 * time.Second

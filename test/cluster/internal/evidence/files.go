@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// copyTree copies the files below a directory. It returns errors only after it has copied all readable files. It
-// ignores files that are deleted during the copy, such as logs of pods.
+// copyTree copies the files below a directory. If some files cannot be read, it copies the rest and then returns the
+// errors. It ignores files that are deleted during the copy, such as logs of pods.
 func copyTree(from, to string) error {
 	var failed error
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -34,8 +34,8 @@ func copyTree(from, to string) error {
 	return errors.Join(failed, err)
 }
 
-// copyFile copies a file, even if another process writes to it. It does not rely on the size, because files in
-// /proc have the size zero.
+// copyFile copies a file, even if another process writes to it. It does not rely on the file's size, which is zero for
+// files in /proc.
 func copyFile(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {

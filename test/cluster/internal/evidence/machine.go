@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// groupLines returns a line for each control group with the IDs of the processes in it.
+// groupLines returns a line for each control group, with the group's path and the IDs of its processes.
 func groupLines(groups map[string][]int) []byte {
 	var out bytes.Buffer
 	for _, path := range slices.Sorted(maps.Keys(groups)) {
@@ -23,7 +23,7 @@ func groupLines(groups map[string][]int) []byte {
 	return out.Bytes()
 }
 
-// processLines describes each process on a line. It contains the IDs on the machine and in the cluster, the name,
+// processLines describes each process on a line. The line contains the IDs on the machine and in the cluster, the name,
 // the state, the kernel function in which the process waits, and the command line.
 func processLines(pids []int) []byte {
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func processLines(pids []int) []byte {
 	return out.Bytes()
 }
 
-// statusFields returns the fields of /proc/PID/status. It returns none if the process has exited.
+// statusFields returns the fields of /proc/PID/status. It returns an empty map if the process has exited.
 func statusFields(pid int) map[string]string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	fields := map[string]string{}
@@ -49,7 +49,7 @@ func statusFields(pid int) map[string]string {
 	return fields
 }
 
-// network writes the addresses, routes, sockets and iptables rules of a process's network namespace to a file. If a
+// network writes the addresses, routes, sockets and iptables rules in a process's network namespace to a file. If a
 // command fails, the file contains the error.
 func network(ctx context.Context, pid int, path string) error {
 	var out bytes.Buffer

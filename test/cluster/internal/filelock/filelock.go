@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock provides locks between processes, based on files.
+// Package filelock provides locks between processes. Each lock belongs to a file.
 package filelock
 
 import (
@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Acquire waits for the exclusive lock of a file. It creates the file and its directory if necessary. unlock or the
-// process's exit releases the lock.
+// Acquire waits for the exclusive lock of a file. It creates the file and its directory if necessary. The lock is
+// released when the caller calls unlock or the process exits.
 func Acquire(path string) (unlock func(), err error) { return lock(path, unix.LOCK_EX) }
 
-// Share waits for a shared lock of a file. While it is held, no process can hold the exclusive lock.
+// Share waits for a shared lock of a file. Several processes can hold it, but no process can hold the exclusive lock at
+// the same time.
 func Share(path string) (unlock func(), err error) { return lock(path, unix.LOCK_SH) }
 
 // ErrHeld means that another process holds the lock.

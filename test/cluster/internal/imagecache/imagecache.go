@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecache caches images of the project's programs, so that new clusters need not build them.
+// Package imagecache caches images of this repository's programs, so that new clusters need not build them.
 package imagecache
 
 import (
@@ -25,8 +25,8 @@ func (c Cache) Lock(repository string) (unlock func(), err error) {
 	return filelock.Acquire(c.dir(repository) + ".lock")
 }
 
-// Get returns the cached image of a repository, or nil if the cache contains no image with this key. The image's
-// layers are read from the cache only when they are needed.
+// Get returns the cached image of a repository, or nil if the cache contains no image with this key. It does not read
+// the image's layers, which are read from the cache when they are needed.
 func (c Cache) Get(repository, key string) (v1.Image, error) {
 	index, err := layout.ImageIndexFromPath(filepath.Join(c.dir(repository), key))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,12 +10,12 @@ import (
 	"regexp"
 )
 
-// Addresses in a cluster. They are the same in all clusters.
+// Addresses in a cluster, which are the same in all clusters.
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
-	// AliasAddress is a second address of the node, at which the registries also listen. Tests use it to pull images
-	// without credentials and certificate authorities, because the container runtime has none for this address.
+	// AliasAddress is a second address of the node, at which the registries also listen. For this address, the container
+	// runtime has neither credentials nor a certificate authority. Tests use it to pull images without them.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24
 	Bridge         = "node0"
@@ -34,7 +34,8 @@ const ContainerdSocket = "/run/containerd/containerd.sock"
 // root is the directory that contains the directories of all clusters.
 const root = "/var/lib/function-runner/clusters"
 
-// validName matches cluster names that suit files, control groups and hosts. Unix socket paths limit the length.
+// validName matches cluster names that are also valid in names of files, control groups and hosts. The length is
+// limited because paths of Unix sockets contain the name.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
 // Layout provides the paths of a cluster's files.

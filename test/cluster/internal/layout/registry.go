@@ -14,7 +14,8 @@ type Registry struct {
 	TLS bool
 }
 
-// Registries without credentials, with a password, and with a password and a private certificate authority.
+// The registries of a cluster: without credentials, with a password, and with a password and a private certificate
+// authority.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}

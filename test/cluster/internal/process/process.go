@@ -22,8 +22,8 @@ import (
 type Spec struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
-	// After is the address of a server, "tcp:HOST:PORT" or "unix:PATH". The program starts once this accepts
-	// connections.
+	// After is the address of a server on which the program depends, "tcp:HOST:PORT" or "unix:PATH". The program starts
+	// once this server accepts connections.
 	After string `json:"after,omitempty"`
 }
 
@@ -31,7 +31,7 @@ type Spec struct {
 type Supervisor struct {
 	// Logs is the directory of the programs' log files, NAME.log.
 	Logs string
-	// Holds is an optional directory. A file there with a program's name prevents the program's start.
+	// Holds is a directory in which a file with a program's name prevents the program's start. It is optional.
 	Holds string
 	// Changed receives the status of all programs after each change. It is optional.
 	Changed func([]Status)
@@ -40,7 +40,7 @@ type Supervisor struct {
 	status []Status
 }
 
-// Run runs all programs until ctx ends, and returns when they have exited.
+// Run runs all programs until ctx ends, and returns after they have exited.
 func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
 	s.status = make([]Status, len(specs))
 	var running sync.WaitGroup
@@ -70,8 +70,8 @@ func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	}
 }
 
-// awaitRelease waits while a test prevents the program's start, by a file with the program's name in the directory
-// s.Holds. It returns false if ctx ends.
+// awaitRelease waits while a file with the program's name in the directory s.Holds prevents the program's start. Tests
+// create such files. It returns false if ctx ends.
 func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool {
 	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {

@@ -7,8 +7,8 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// States of a program. A waiting program waits for its dependency, a failed program for its restart after an exit.
-// A held program is not started because of a file in the directory [Supervisor.Holds].
+// States of a program. A waiting program waits for its dependency. A failed program waits for its restart after an
+// exit. A held program does not start because of a file in the directory [Supervisor.Holds].
 const (
 	Waiting State = "waiting"
 	Running State = "running"

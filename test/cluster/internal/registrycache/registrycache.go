@@ -16,11 +16,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache stores a copy of a registry's directory, in the subdirectory of Dir that is named by the copy's key.
+// Cache stores a copy of a registry's directory. The copy is a subdirectory of Dir whose name is the copy's key.
 type Cache struct{ Dir string }
 
-// Key returns the cache key of a registry's content after a push of images. before is the key before the push, and
-// is empty for an empty registry. images maps names to digests.
+// Key returns the cache key of a registry's content after a push of images. before is the key before the push, or an
+// empty string for an empty registry. images maps names to digests.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", before, images) // prints maps sorted by key

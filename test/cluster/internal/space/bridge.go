@@ -15,13 +15,13 @@ import (
 const bridgeSettings = "/proc/sys/net/bridge"
 
 // FilterBridges makes iptables process traffic between pods on the same bridge, and reports whether this succeeded.
-// Otherwise, a caller of a Service receives answers from a pod's address. FilterBridges loads the kernel module
+// Without it, a caller of a Service would receive answers from a pod's address. FilterBridges loads the kernel module
 // br_netfilter if necessary, and then disables it for the machine's own bridges.
 func FilterBridges() (bool, error) {
 	if exists(bridgeSettings) {
 		return true, nil
 	}
-	// Ignore the error: without the module, the settings do not exist.
+	// Ignore the error: if the module is missing, no settings are found below.
 	_ = exec.Command("modprobe", "br_netfilter").Run()
 	settings, err := filepath.Glob(bridgeSettings + "/bridge-nf-call-*")
 	if err != nil {

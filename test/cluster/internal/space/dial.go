@@ -24,7 +24,7 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, fmt.Errorf("find the cluster's network: %w", err)
 	}
 	defer theirs.Close()
-	// Stay on this thread, because sockets belong to the network namespace of the thread that creates them.
+	// Stay on this thread, because a socket belongs to the network namespace of the thread that creates it.
 	runtime.LockOSThread()
 	ours, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -38,7 +38,8 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if back := unix.Setns(int(ours.Fd()), unix.CLONE_NEWNET); back == nil {
-		// The thread is back in its namespace. Otherwise it stays locked, so that the runtime ends it with its goroutine.
+		// The thread is back in its own namespace. Otherwise, it stays locked, so that the runtime ends it together with
+		// the goroutine.
 		runtime.UnlockOSThread()
 	}
 	return connection, err

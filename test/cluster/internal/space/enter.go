@@ -6,7 +6,7 @@ import "strconv"
 
 // Enter returns a command line that runs the command in the namespaces of process pid, in the directory dir.
 func Enter(pid int, dir string, command ...string) []string {
-	// Change the directory by env, because nsenter would enter it in the caller's mount namespace.
+	// Use env to change the directory, because nsenter would resolve dir in the caller's mount namespace.
 	return append([]string{
 		"nsenter", "--target", strconv.Itoa(pid), "--mount", "--net", "--pid", "--ipc", "--uts",
 		"--", "env", "--chdir=" + dir,

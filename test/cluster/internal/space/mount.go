@@ -14,12 +14,12 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// scratch are directories below which components write to fixed paths. They are empty in the cluster, because
-// nothing there needs the machine's files.
+// scratch contains directories below which the cluster's programs write to fixed paths. They are initially empty in the
+// cluster, because no program needs the machine's files there.
 var scratch = []string{"/run", "/var/lib", "/var/log"}
 
-// kernelSettings are kernel settings with the values that the kubelet expects. The kubelet would change them for
-// the whole machine, because they are not per namespace. Files with the expected values are therefore mounted over
+// kernelSettings maps kernel settings to the values that the kubelet expects. The settings are not per namespace, so
+// the kubelet would change them for the whole machine. To prevent this, files with the expected values are mounted over
 // them.
 var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
@@ -30,7 +30,7 @@ var kernelSettings = map[string]string{
 	"vm/panic_on_oom":           "0",
 }
 
-// mountAll mounts everything that the cluster's mount namespace needs.
+// mountAll sets up all mounts of the cluster's mount namespace.
 func mountAll(l layout.Layout, keep []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate the mounts: %w", err)
@@ -55,7 +55,7 @@ func mountScratch(keep []string) error {
 			dir.Close()
 		}
 	}()
-	// Open these directories first. An open descriptor stays valid when a mount covers its path.
+	// Open the directories in keep first. An open descriptor stays valid when a mount covers its path.
 	for _, path := range existingBelow(scratch, keep) {
 		dir, err := os.Open(path)
 		if err != nil {
@@ -84,7 +84,8 @@ func uncoverDirectory(dir *os.File) error {
 	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// existingBelow returns the existing dirs below parents, without links or duplicates. Outer directories come first.
+// existingBelow returns those of dirs that exist below parents, with symbolic links resolved and without duplicates.
+// Outer directories come first.
 func existingBelow(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {
@@ -120,7 +121,8 @@ func mountResolver(source string) error {
 	if err != nil {
 		return bindMount(source, path)
 	}
-	// The link is relative to a directory that another mount may cover. Create the link's target as a mount point.
+	// /etc/resolv.conf is a symbolic link. Create its target as a mount point, because another mount may cover the
+	// target's directory.
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// networkSettings are the network's kernel settings. Settings of bridges may be missing, see [FilterBridges].
+// networkSettings are the kernel settings of the network. Bridge settings may be missing, see [FilterBridges].
 var networkSettings = map[string]string{
 	"net/ipv4/ip_forward":                "1",
 	"net/bridge/bridge-nf-call-iptables": "1",
 }
 
-// connectNetwork gives the node's addresses to a bridge in the network namespace, and adds a default route over it.
-// The bridge is not connected to the machine, so that no traffic leaves the namespace.
+// connectNetwork creates a bridge with the node's addresses in the network namespace, and adds a default route over the
+// bridge. The bridge is not connected to the machine, so that no traffic leaves the namespace.
 func connectNetwork() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {

@@ -20,19 +20,19 @@ import (
 
 const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Command returns a command that runs as the first process of new namespaces. It must call Init. It continues to
-// run when its parent exits. It inherits no open files: `flock FILE make cluster-up`, for example, would otherwise
+// Command returns a command that runs as the first process of new namespaces. The process must call Init. It continues
+// to run when its parent exits. It inherits no open files. Otherwise, `flock FILE make cluster-up`, for example, would
 // hold its lock as long as the cluster runs.
 func Command(name string, args ...string) *exec.Cmd {
-	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // kernels before 5.11 cannot
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // fails before Linux 5.11
 	command := exec.Command(name, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
 	return command
 }
 
-// Init sets up the namespaces of a cluster, runs a command in them and waits for its exit. It reaps orphans,
-// because the caller must be the first process of its PID namespace. Below /run, /var/lib and /var/log, only the
-// directories in keep stay visible.
+// Init sets up the namespaces of a cluster, runs a command in them and waits for its exit. The caller must be the first
+// process of its PID namespace, so Init also reaps orphans. Below /run, /var/lib and /var/log, only the directories in
+// keep stay visible.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process identifies a process. The start time distinguishes it from a later process that reuses its ID.
+// Process identifies a process. The start time distinguishes the process from a later process with the same ID.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the start time of the process, in clock ticks since the machine's boot. Boot is the kernel's ID of
-	// this boot, because after a reboot another process may have the same ID and start time.
+	// Started is the start time of the process, in clock ticks since the machine's boot. Boot is the kernel's ID of this
+	// boot. After a reboot, another process may have the same ID and start time.
 	Started string `json:"started"`
 	Boot    string `json:"boot"`
 }
@@ -39,8 +39,9 @@ func Find(pid int) (Process, error) {
 	return Process{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// startTime returns field 22 of /proc/PID/stat. It returns an error if the process has exited, by field 3 (state).
-// It parses the fields after the last parenthesis, because the name in parentheses may contain any characters.
+// startTime returns the process's start time, field 22 of /proc/PID/stat. It returns an error if field 3, the state,
+// shows that the process has exited. It parses the fields after the last parenthesis, because the name in parentheses
+// may contain any characters.
 func startTime(stat string) (string, error) {
 	const state, started = 0, 19 // indexes after the name; field 3 is the first
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -53,7 +54,7 @@ func startTime(stat string) (string, error) {
 	return fields[started], nil
 }
 
-// Alive reports whether this same process still runs.
+// Alive reports whether this process still runs. Another process with the same ID does not count.
 func (p Process) Alive() bool {
 	now, err := Find(p.PID)
 	return err == nil && now == p
@@ -70,7 +71,7 @@ func (p Process) Kill(ctx context.Context) error {
 		return nil // already exited
 	}
 	defer unix.Close(fd)
-	// The process exited before its descriptor (pidfd) was open, so the descriptor may refer to another process.
+	// If the process exited before PidfdOpen, the descriptor may refer to another process with the same ID.
 	if !p.Alive() {
 		return nil
 	}

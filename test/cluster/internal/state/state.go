@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package state reads and writes the state file of a cluster. The file identifies the cluster's first process, and
-// contains the information that commands need to use the cluster.
+// contains the data that commands need to use the cluster.
 package state
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// State is the information that commands need to use a cluster or to take it down.
+// State contains the data that commands need to use a cluster or to take it down.
 type State struct {
 	// Init is the first process of the cluster's namespaces.
 	Init Process `json:"init"`
 	// Ready is true once the cluster is ready for use.
 	Ready bool `json:"ready"`
-	// Config is the revision of the cluster's configuration. `cluster up` replaces a cluster with another revision.
+	// Config is the revision of the cluster's configuration. `cluster up` replaces a cluster whose revision differs.
 	Config string `json:"config"`
 	// Path is the search path (PATH) of the cluster's programs.
 	Path string `json:"path"`

@@ -18,12 +18,12 @@ import (
 // killTimeout is the timeout for killed processes to exit and their control groups to be removed.
 const killTimeout = 20 * time.Second
 
-// Remove kills the cluster's processes, and removes its control groups and files. Missing parts are no error.
+// Remove kills the cluster's processes, and removes its control groups and files. It skips parts that do not exist.
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// End the cluster's first process, and with it its processes, mounts and networks. Without a readable state file,
-	// the processes are killed when their control groups are removed.
+	// Kill the cluster's first process. This also ends all processes, mounts and networks in its namespaces. If the state
+	// file is not readable, cgroup.Remove kills the processes.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unused removes entries from a cache that were not used for some time. Without it, caches would grow
-// forever, because each new version of an entry has a new name.
+// Package unused removes entries from a cache that were not used for some time. Otherwise, caches would grow forever,
+// because each new version of an entry has a new name.
 package unused
 
 import (
