@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command collector is an OpenTelemetry Collector with only the components that deploy/observability uses. It is a
-// separate module, so that no other module requires its many dependencies.
+// Command collector is an OpenTelemetry Collector with only the components that deploy/observability needs. It is a
+// separate module, so that no other module requires the collector's many dependencies.
 package main
 
 import (
@@ -39,7 +39,7 @@ func collectorSettings() otelcol.CollectorSettings {
 		Factories: newFactories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 			ProviderFactories: []confmap.ProviderFactory{
-				fileprovider.NewFactory(), yamlprovider.NewFactory(), envprovider.NewFactory(), // the command requires env
+				fileprovider.NewFactory(), yamlprovider.NewFactory(), envprovider.NewFactory(), // env is mandatory
 			},
 		}},
 	}

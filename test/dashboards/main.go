@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dashboards generates the Grafana dashboards, and a PrometheusRule from Prometheus' rules. Its argument is
+// Command dashboards generates the Grafana dashboards, and a PrometheusRule from the Prometheus rules. Its argument is
 // the directory deploy/observability, with the rules and the generated files.
 package main
 

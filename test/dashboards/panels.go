@@ -2,15 +2,15 @@
 
 package main
 
-// panel is a graph. Its queries contain placeholders for label selectors. {@} stands for the namespaces that the
-// user has chosen, {#} for the namespaces and functions. Further labels may follow the sign, as in {@phase="run"}.
+// panel is a graph. Its queries contain placeholders for label selectors. {@} stands for the namespaces that the user
+// has chosen, {#} for the namespaces and functions. More labels may follow the @ or #, as in {@phase="run"}.
 type panel struct {
 	title, description, unit string
 	queries                  []query
 }
 
-// stat is a panel with a single number, whose colour changes at the thresholds in steps. The queries may contain
-// the same placeholders as the queries of [panel].
+// stat is a panel with a single number, whose color changes at the thresholds in steps. The queries may contain the
+// same placeholders as in [panel].
 type stat struct {
 	title, description, unit string
 	queries                  []query
@@ -20,8 +20,8 @@ type stat struct {
 // runbooks is the URL of the directory with a page for each alert.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted contains the alerts, by the title of the panel that explains them. limit is the alert's threshold in the
-// panel's unit. It is 0 if the panel shows another value. Tests compare the names with the alert rules.
+// alerted maps the title of a panel to the alert that the panel explains. limit is the alert's threshold in the panel's
+// unit, or 0 if the panel and the alert show different values. Tests compare the names with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string
@@ -43,7 +43,7 @@ var alerted = map[string]struct {
 	"Failures":                  {0.2, "FunctionRunnerRegistryFails"},
 }
 
-// query is a PromQL query and Grafana's format for the names of its lines.
+// query is a PromQL query, with a format for the names of its lines in Grafana.
 type query struct{ expr, legend string }
 
 func one(expr, legend string) []query { return []query{{expr, legend}} }
@@ -58,7 +58,8 @@ func quantiles(histogram string) []query {
 	return all
 }
 
-// mean returns a query for a histogram's mean, for each value of a label. If the label is empty, there is one mean.
+// mean returns a query for a histogram's mean, for each value of a label. If label is empty, the query returns a single
+// mean.
 func mean(histogram, selector, label, legend string) query {
 	by := "sum"
 	if label != "" {
@@ -70,7 +71,8 @@ func mean(histogram, selector, label, legend string) query {
 	return query{part("_sum") + " / " + part("_count"), legend}
 }
 
-// stats are the single numbers at the top of the dashboard "overview".
+// stats are the single numbers at the top of the dashboard "overview". Each has a title, a description, a unit, queries
+// and thresholds.
 var stats = []stat{
 	{
 		"Evaluations", "Evaluations that ended.", "reqps",
@@ -104,7 +106,7 @@ var stats = []stat{
 	},
 }
 
-// dashboards are all dashboards, by file name without extension.
+// dashboards contains all dashboards. The keys are file names without extension.
 var dashboards = map[string]board{
 	"overview": {"Function Runner: overview", "Rate, errors and duration of evaluations, and the error budget.", []panel{
 		{

@@ -2,8 +2,8 @@
 
 package main
 
-// Selectors for spans (in TraceQL) and log lines (in LogQL) by the dashboard's variables $namespace and $function.
-// Spans contain full image names, so the pattern permits a registry before and a digest after $function.
+// Selectors for spans (in TraceQL) and log lines (in LogQL). $namespace and $function are variables of the dashboard.
+// Spans contain full image names, so the pattern permits a registry before $function and a digest after it.
 const (
 	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
 		` && name="fn.evaluate" && span.container.image.name=~"(.*/)?($function)(@.*)?"`
@@ -13,9 +13,9 @@ const (
 // search is a panel that lists traces from Tempo or Jaeger, or log lines from Loki.
 type search struct {
 	title, description string
-	// source is the data source's type, and the name of its variable. kind is Grafana's type of the panel.
+	// source is the type of the data source, and also the name of its variable. kind is Grafana's type of the panel.
 	source, kind string
-	// query contains the query, in the fields of Grafana's "target" object for this data source.
+	// query contains the fields of Grafana's "target" object for this data source, including the query itself.
 	query object
 }
 
@@ -70,7 +70,7 @@ func (s search) json() object {
 	}
 }
 
-// searchOptions are the display options of panels with traces or log lines, by Grafana's panel type.
+// searchOptions contains the display options of panels with traces or log lines. The keys are Grafana's panel types.
 var searchOptions = map[string]object{
 	"table": {"showHeader": true, "frameIndex": 0},
 	"logs": {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command settings generates the tables of settings and flags in configuration.md, and of metrics in metrics.md.
-// Its arguments are the root of the repository and the directory of the two documents.
+// Command settings generates the tables of settings and flags in configuration.md, and the table of metrics in
+// metrics.md. Its arguments are the root of the repository and the directory of the two documents.
 package main
 
 import (

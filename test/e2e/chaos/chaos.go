@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chaos breaks random parts of a system with several replicas under load. No caller may fail or get a wrong
-// result. Only a pod's owner replica may delete the pod. Limits must hold, and nothing may stay behind.
+// Package chaos breaks random parts of a system with several replicas under load. It checks that no caller fails or
+// gets a wrong result, that only a pod's owner replica deletes the pod, that limits hold, and that nothing stays
+// behind.
 package chaos

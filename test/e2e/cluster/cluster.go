@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster tests that any cluster provides the Kubernetes features on which the project relies.
+// Package cluster tests that a cluster provides the Kubernetes features on which the project relies. It runs on any
+// cluster.
 package cluster

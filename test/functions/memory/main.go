@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command memory is a function that uses more and more memory until it is killed. It first reads its input.
+// Command memory is a function that reads its input, and then uses more and more memory until it is killed.
 package main
 
 import (
@@ -22,8 +22,8 @@ func main() {
 			block[i] = 1
 		}
 		held = append(held, block)
-		// Grow slowly, because the wrapper server must see the growth before the kernel ends the container, also while
-		// the machine is so busy that its check runs late.
+		// Grow slowly: the wrapper-server must notice the growth before the kernel kills the container, even if the machine
+		// is busy and the wrapper-server's check runs late.
 		time.Sleep(30 * time.Millisecond)
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sleep is a function that sleeps for data.duration of its ConfigMap, by default ten seconds. It first
-// writes as many bytes to stderr as the variable TESTFN_GREETING says. Servers discard processes started in advance
-// that write more than 64 KiB.
+// Command sleep is a function that sleeps for data.duration of its ConfigMap, by default ten seconds. First, it writes
+// TESTFN_GREETING bytes to stderr, to test that servers discard a process that was started in advance and writes more
+// than 64 KiB.
 package main
 
 import (

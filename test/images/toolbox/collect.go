@@ -14,15 +14,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxExport is the maximum size in bytes of a request with traces.
+// maxExport is the maximum size in bytes of an OTLP request.
 const maxExport = 4 << 20
 
-// collectTraces accepts traces by OTLP over HTTP, like an OpenTelemetry Collector, and prints all spans.
+// collectTraces accepts traces by OTLP over HTTP, as an OpenTelemetry Collector does, and prints all spans.
 func collectTraces(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExport))
-		// Decode the request as TracesData, because export requests have the same encoding.
+		// Decode the request as TracesData, which has the same encoding as an export request.
 		var data tracev1.TracesData
 		if err == nil {
 			err = proto.Unmarshal(body, &data)
@@ -37,7 +37,7 @@ func collectTraces(ctx context.Context, address string) error {
 	return serveHTTP(ctx, address, mux)
 }
 
-// printSpans prints each span on a line, with its IDs, service and name. The parent's ID of a root span is "-".
+// printSpans prints each span on a line, with its IDs, service and name. A root span has "-" as its parent's ID.
 func printSpans(data *tracev1.TracesData) {
 	for _, from := range data.GetResourceSpans() {
 		service := textAttribute(from.GetResource().GetAttributes(), "service.name")

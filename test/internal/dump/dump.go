@@ -24,13 +24,13 @@ type Cluster struct {
 	Objects dynamic.Interface
 }
 
-// Namespace writes all nodes and the objects in a namespace to dir, in a file for each kind. For
+// Namespace writes all nodes and the objects in a namespace to dir, in a file for each kind. If namespace is
 // [metav1.NamespaceAll], it writes all objects of the cluster. The error lists the kinds that could not be read.
 func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keep objects: %w", err)
 	}
-	// An error means that some API groups are unavailable. The kinds of all other groups are still returned.
+	// An error means that some API groups are unavailable. The call still returns the kinds of all other groups.
 	lists, err := c.Kinds.ServerPreferredResources()
 	if err != nil {
 		err = fmt.Errorf("list the kinds of objects: %w", err)

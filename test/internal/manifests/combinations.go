@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Bases and Components are kustomizations in deploy/. An overlay combines a base and any number of components, in
-// any order, except for components that the base already contains.
+// Bases and Components are kustomizations in deploy/. An overlay combines a base with any number of components in any
+// order, except for components that the base already contains.
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
@@ -40,8 +40,8 @@ const Namespaces = "overlays/namespaces"
 // Operator is the kustomization that needs the Prometheus operator, as a path relative to the directory deploy.
 const Operator = "observability/operator"
 
-// Combinations returns the directories of all kustomizations to test, by name. These are the kustomizations in
-// deploy except for Operator, and a new kustomization for each combination of a base and a component.
+// Combinations returns the directories of all kustomizations to test, by name. These are all kustomizations in deploy
+// except for Operator, and a new kustomization for each pair of a base and a component.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -70,7 +70,7 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // Documented returns the directories of the example overlays in the project's documents, by name. It writes each
-// overlay into its own copy of the directory deploy, so that the overlay's relative paths work.
+// overlay into a separate copy of the directory deploy, so that the overlay's relative paths work.
 func Documented(t testing.TB, root string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}

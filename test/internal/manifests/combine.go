@@ -12,7 +12,7 @@ import (
 
 const kustomization = "kustomization.yaml"
 
-// Combine creates a kustomization of a base or an overlay and additional components, and returns its directory.
+// Combine creates a kustomization of a base or an overlay with additional components, and returns its directory.
 // resource is the path of the base or overlay, relative to deploy.
 func Combine(t testing.TB, deploy, resource string, components ...string) string {
 	t.Helper()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests builds the project's manifests as `kubectl kustomize` does.
+// Package manifests builds this repository's Kubernetes manifests in the same way as `kubectl kustomize`.
 package manifests
 
 import (

@@ -12,8 +12,8 @@ import (
 // Mesh is the API group of Istio's security objects. Only clusters with Istio serve it.
 var Mesh = schema.GroupVersion{Group: "security.istio.io", Version: "v1"}
 
-// AuthorizationPolicy is Istio's object of the same name, with only the fields that our manifests use. These fields
-// work without a waypoint proxy. Decode rejects all other fields.
+// AuthorizationPolicy is Istio's object of the same name, with only the fields that our manifests use. Decode rejects
+// all other fields. Istio supports these fields without a waypoint proxy.
 type AuthorizationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -44,14 +44,14 @@ type AuthorizationRule struct {
 	} `json:"to"`
 }
 
-// AuthorizationSource matches callers. All fields that are set must match.
+// AuthorizationSource matches callers. A caller must match all fields that are set.
 type AuthorizationSource struct {
 	Principals    []string `json:"principals"`
 	NotPrincipals []string `json:"notPrincipals"`
 	Namespaces    []string `json:"namespaces"`
 }
 
-// DeepCopyObject returns a shallow copy. This is sufficient because tests only read the object.
+// DeepCopyObject returns a shallow copy, which is sufficient because tests only read the object.
 func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics generates the table of metrics in docs/metrics.md. It reads the calls in the Go source that
-// create metrics. Their descriptions become the text of the table.
+// Package metrics generates the table of metrics in docs/metrics.md. It searches the Go source for calls that create
+// metrics. The descriptions in these calls become the text of the table.
 package metrics
 
 import (
@@ -26,15 +26,16 @@ type Metric struct {
 	Package string
 	// Type is the kind of instrument: Counter, UpDownCounter, Histogram or Gauge.
 	Type string
-	// Programs are the names of the programs that report the metric.
+	// Programs lists the names of the programs that report the metric.
 	Programs string
-	// Labels are the names of the labels, from the end of the description: "Labels: image, code."
+	// Labels are the names of the metric's labels. They come from the end of the description: "Labels: image, code."
 	Labels []string
 	// Meaning is the rest of the description.
 	Meaning string
 }
 
-// programs lists the directories with metrics and the programs that report them, in the order of the table.
+// programs lists the directories with code that creates metrics, and the programs that report these metrics. The order
+// is the order of the table.
 var programs = []struct{ dir, names string }{
 	{"services/gateway", "gateway"},
 	{"services/pod-manager", "pod-manager"},
@@ -147,7 +148,7 @@ func parseCall(n ast.Node) Metric {
 	return m
 }
 
-// callOf returns the name and arguments of the method that n calls. The name is empty if n is no such call.
+// callOf returns the name and arguments of the method that n calls. The name is empty if n is not a method call.
 func callOf(n ast.Node) (name string, args []ast.Expr) {
 	if c, ok := n.(*ast.CallExpr); ok {
 		if s, ok := c.Fun.(*ast.SelectorExpr); ok {
@@ -157,7 +158,8 @@ func callOf(n ast.Node) (name string, args []ast.Expr) {
 	return "", nil
 }
 
-// text returns the value of a string literal or of concatenated literals. It is empty for other expressions.
+// text returns the value of a string literal or of concatenated literals. It returns an empty string for all other
+// expressions.
 func text(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:

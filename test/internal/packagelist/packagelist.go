@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packagelist creates resource lists like those that kpt sends to functions, as inputs of measurements.
+// Package packagelist creates resource lists for measurements, like the lists that kpt sends to functions.
 package packagelist
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// New returns a resource list of Deployments, with the annotations that kpt adds, as input of set-namespace.
+// New returns an input for the function set-namespace: a list of Deployments with the annotations that kpt adds.
 func New(items int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")

@@ -17,10 +17,10 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// prefix begins the names of control groups and directories. The ID of the process that created them follows.
+// prefix is the beginning of the names of control groups and directories. The process ID of the owner follows it.
 const prefix = "fnr-sandbox-"
 
-// layout contains the file names of the memory controller, which differ between cgroup v1 and v2.
+// layout contains the paths of the memory controller's files, which differ between cgroup v1 and v2.
 type layout struct {
 	root                   string // directory of the hierarchy
 	limit, usage, inactive string
@@ -41,13 +41,14 @@ type Group struct {
 	cpu string // directory of the group in the CPU controller; empty without this controller
 }
 
-// memoryController returns the file names of this machine's memory controller. In cgroup v2, it enables it.
+// memoryController returns the file names of this machine's memory controller. In cgroup v2, it also enables the
+// controller for new groups.
 func memoryController() (layout, error) {
 	if os.Geteuid() != 0 {
 		return layout{}, errors.New("only root can make control groups")
 	}
 	if _, err := os.Stat(filepath.Join(v1.root, v1.limit)); err == nil {
-		return v1, nil // v2 may be mounted too, but then without this controller
+		return v1, nil // if v2 is mounted too, it does not have this controller
 	}
 	controllers, err := os.ReadFile(filepath.Join(v2.root, "cgroup.controllers"))
 	if err != nil || !strings.Contains(string(controllers), "memory") {
@@ -56,7 +57,8 @@ func memoryController() (layout, error) {
 	return v2, os.WriteFile(filepath.Join(v2.root, "cgroup.subtree_control"), []byte("+memory"), 0o600)
 }
 
-// NewGroup creates a control group with a memory limit in bytes. Its name contains the process ID owner.
+// NewGroup creates a control group with a memory limit in bytes. Its name contains owner, the ID of the process that
+// uses it.
 func NewGroup(owner int, name string, limit int64) (*Group, error) {
 	kind, err := memoryController()
 	if err != nil {
@@ -86,8 +88,8 @@ func (g *Group) Add(pid int) error {
 	return nil
 }
 
-// Used returns the group's memory usage in bytes. Like the kubelet, it does not count cached files that the kernel
-// can drop when memory is low.
+// Used returns the group's memory usage in bytes. Like the kubelet, it does not count cached file contents that the
+// kernel can drop when memory is low.
 func (g *Group) Used() int64 {
 	content, err := os.ReadFile(filepath.Join(g.dir, g.usage))
 	if err != nil {
@@ -124,7 +126,7 @@ func removeGroup(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		for _, field := range strings.Fields(string(content)) {
-			// Kill only IDs above 0. 0 is a process of another PID namespace, and kill(0) would kill our own process group.
+			// Skip the ID 0, which stands for a process of another PID namespace: kill(0) would kill our own process group.
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// runsDirectory returns the parent of the directories that NewDirectory creates. For root, it is not a directory
-// for temporary files, because the sandbox covers these with empty file systems.
+// runsDirectory returns the parent of the directories that NewDirectory creates. For root, this is not the directory
+// for temporary files, because the sandbox covers it with an empty file system.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"
@@ -25,7 +25,8 @@ func NewDirectory(owner int) (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the control groups and the directory of a process, at or after its exit. owner is the process ID.
+// Sweep removes the control groups and the directory of the process owner. Callers call it at or after the process's
+// exit.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Main calls run and exits with the returned code. If run returns an error, Main prints it and exits with at least
-// 1. SIGINT and SIGTERM cancel the context of run.
+// Main calls run and exits with the code that run returns. If run returns an error, Main prints the error and exits
+// with at least 1. SIGINT and SIGTERM cancel the context of run.
 func Main(name string, run func(ctx context.Context, args []string) (code int, err error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, os.Args[1:])

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine, in PID,
-// network and mount namespaces. These disappear with their first process. Attacked programs have a memory limit.
+// Package sandbox isolates attacks (test/attack) and mutated programs (test/mutate) from the machine, in PID, network
+// and mount namespaces. The kernel removes the namespaces when their first process exits. Attacked programs have a
+// memory limit.
 package sandbox
 
 import (
@@ -17,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Metadata is the address where clouds serve credentials. In the sandbox, it belongs to the loopback device.
+// Metadata is the address at which clouds serve credentials. In the sandbox, it belongs to the loopback device.
 const Metadata = "169.254.169.254"
 
 // Possible reports whether this process may create namespaces, which requires root.
@@ -46,7 +47,7 @@ func Run(ctx context.Context, args ...string) (int, error) {
 	return 0, err
 }
 
-// enterNamespaces mounts /proc of the new PID namespace and enables loopback in the new network namespace.
+// enterNamespaces mounts /proc for the new PID namespace, and enables loopback in the new network namespace.
 func enterNamespaces() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stage is the first argument of a process that calls [Become]: it sets up an environment and then executes a
+// Stage is the first argument of a process that calls [Become], which sets up an environment and then executes a
 // program.
 const Stage = "stage"
 
@@ -42,8 +42,8 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program.
-// It returns only an error. args are the command-line arguments that follow the name of the stage.
+// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program. It
+// returns only if this fails. args are the command-line arguments that follow the name of the stage.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
 	if len(args) < 4 {
@@ -57,8 +57,8 @@ func Become(args []string) error {
 	return unix.Exec(command[0], command, os.Environ())
 }
 
-// mountGroups mounts the same files as in a container. These are the process's own control group as the root of
-// control groups, empty temporary directories, and credentials.
+// mountGroups mounts the same files as in a container: the process's own control group as the root of control groups,
+// empty temporary directories, and credentials.
 func mountGroups(group, root string) error {
 	if err := unix.Mount(group, root, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("show the control group's limit: %w", err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings generates the tables of settings in docs/configuration.md. It reads the configuration structs in
-// the source of the programs. The doc comments of the fields become the text of the tables.
+// Package settings generates the tables of settings in docs/configuration.md. It reads the configuration structs in the
+// source of the programs. The doc comments of the fields become the text of the tables.
 package settings
 
 import (
@@ -22,7 +22,7 @@ type Setting struct {
 	field string
 	// Variable is the name of the environment variable.
 	Variable string
-	// Type is the kind of the value: text, number, bytes, duration, boolean or list.
+	// Type is the type of the value: text, number, bytes, duration, boolean or list.
 	Type string
 	// Default is the value if the variable is not set. It may be an empty text or list.
 	Default string
@@ -34,7 +34,7 @@ type Setting struct {
 type Group struct {
 	Name string
 	// dir is the directory of the package with the configuration struct, relative to the root of the repository.
-	// structure is the struct's name.
+	// structure is the name of the struct.
 	dir, structure string
 }
 
@@ -98,8 +98,8 @@ func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	return found, nil
 }
 
-// nestedFields returns the settings in a field whose type is another configuration struct. This struct must be in
-// the same package or in libs. The result is nil for other fields.
+// nestedFields returns the settings in a field whose type is another configuration struct, in the same package or in
+// libs. The result is nil for all other fields.
 func nestedFields(
 	root, dir string, types map[string]*ast.StructType, field *ast.Field, prefix string,
 ) ([]Setting, error) {
@@ -184,7 +184,7 @@ var (
 	plainVariable = regexp.MustCompile("(^|[^`A-Z_])(FNR_[A-Z_]+)")
 )
 
-// meaning returns the doc comment of a field as a cell of a Markdown table, without the field's name.
+// meaning converts the doc comment of a field to a cell of a Markdown table, without the field's name.
 func meaning(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	text = strings.TrimPrefix(text, name+" ")
@@ -196,7 +196,7 @@ func meaning(name, comment string) string {
 	return plainVariable.ReplaceAllString(text, "$1`$2`")
 }
 
-// tagOf returns the tag of a struct field. It ignores syntax errors, because the code compiles.
+// tagOf returns the tag of a struct field. It ignores a syntax error, which cannot occur in code that compiles.
 func tagOf(field *ast.Field) reflect.StructTag {
 	if field.Tag == nil {
 		return ""

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fn contains all functions for comparing fnctl with kpt. The name of the link that starts this program
-// selects the function. If the name is docker or podman, the program acts as a minimal container engine for kpt. It
-// then prints a version, or runs the function in the image of `docker run ... IMAGE`.
+// Command fn contains all functions for comparing fnctl with kpt. The name of the link that starts this program selects
+// the function. If the name is docker or podman, the program acts as a minimal container engine for kpt. It then prints
+// a version, or runs the function in the image of `docker run ... IMAGE`.
 package main
 
 import (
@@ -69,7 +69,7 @@ func runAsDocker(args []string) error {
 type list struct {
 	items  []*yaml.RNode
 	config *yaml.RNode
-	// results contains the function's results as YAML, or is empty without results.
+	// results contains the function's results as YAML. It is empty if the function has no results.
 	results string
 }
 
@@ -131,7 +131,8 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll appends the configured value to the label "seen" of each resource, to show the order of the functions.
+// labelAll appends the configured value to the label "seen" of each resource. The label shows the order in which
+// functions ran.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
@@ -155,7 +156,7 @@ func nameLabel(l *list) error {
 	return nil
 }
 
-// reorderItems writes the names of all resources, in the order of the input, to the resource "order".
+// reorderItems writes the names of all resources to the resource "order". The names show the order of the input.
 func reorderItems(l *list) error {
 	var names []string
 	for _, item := range l.items {
@@ -192,7 +193,7 @@ func dropItem(l *list) error {
 	return nil
 }
 
-// generateItem adds a resource. The function configuration may contain its path and index annotations.
+// generateItem adds a resource. The function configuration may contain the resource's path and index annotations.
 func generateItem(l *list) error {
 	name := l.value("name")
 	if name == "" {
@@ -225,7 +226,7 @@ func moveItem(l *list) error {
 	return nil
 }
 
-// quoteValues double-quotes all strings, because functions in other languages may do so.
+// quoteValues writes all strings in double quotes, because functions in other languages may do so.
 func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())

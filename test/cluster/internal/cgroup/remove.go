@@ -82,7 +82,7 @@ func killMember(dir string, pid int) {
 		return
 	}
 	defer unix.Close(fd)
-	// The descriptor (pidfd) refers to a process of the group, even if its ID is reused from now on.
+	// If the process still belongs to the group, the descriptor (pidfd) refers to it, even if its ID is reused later.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

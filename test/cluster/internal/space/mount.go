@@ -84,8 +84,8 @@ func uncoverDirectory(dir *os.File) error {
 	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// existingBelow returns those of dirs that exist below parents, with symbolic links resolved and without duplicates.
-// Outer directories come first.
+// existingBelow returns the directories in dirs that exist below parents, with symbolic links resolved and without
+// duplicates. Outer directories come first.
 func existingBelow(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push copies an image to a new name. If change is not nil, it may modify the copy's image configuration. The
+// Push copies an image to a new name. If change is not nil, Push calls it to modify the copy's image configuration. The
 // options are for access to the copy's registry.
 func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remote.Option) {
 	t.Helper()
@@ -36,7 +36,7 @@ func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remot
 	}
 }
 
-// Label returns a function for [Push] that sets a label in the copy, so that its digest differs.
+// Label returns a function for [Push] that sets a label in the copy, to give the copy a different digest.
 func Label(label string) func(*v1.Config) {
 	return func(config *v1.Config) { config.Labels = map[string]string{"e2e": label} }
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Request is a request in the audit log of the test bed's API server.
+// Request is an API request, as recorded in the audit log of the test bed's API server.
 type Request struct {
 	Verb      string    `json:"verb"`
 	URI       string    `json:"requestURI"`

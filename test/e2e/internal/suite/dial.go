@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dialer opens connections from inside a pod: it uses the network namespace of a process in the pod.
+// Dialer opens connections from inside a pod. It uses the network namespace of a process in the pod.
 type Dialer struct{ Process }
 
 // DialContext opens a TCP connection. The address must be numeric.
@@ -24,7 +24,7 @@ func (d Dialer) DialContext(ctx context.Context, address string) (net.Conn, erro
 	done := make(chan dialled, 1)
 	go func() {
 		// A socket belongs to the network namespace of the thread that creates it. The thread stays locked, so that the
-		// runtime ends it with the goroutine and does not use it again.
+		// runtime discards it at the end of the goroutine.
 		runtime.LockOSThread()
 		conn, err := d.dial(ctx, address)
 		done <- dialled{conn, err}

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// List is an input for the function set-namespace. The function sets the namespace "shop".
+// List is an input for the function set-namespace, which sets the namespace "shop" in all resources.
 const List = `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
 items:
@@ -33,7 +33,7 @@ functionConfig:
     namespace: shop
 `
 
-// Connect returns a connection with the same options as in Porch: no TLS, and messages up to 6 MiB.
+// Connect returns a connection with the same options as in Porch: no TLS, and messages of up to 6 MiB.
 func Connect(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
 	return servetest.Dial(t, address,
@@ -50,7 +50,7 @@ func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image stri
 	return err
 }
 
-// Sleep evaluates an image of test/functions/sleep, which sleeps for the given time.
+// Sleep evaluates an image of the function in test/functions/sleep, which sleeps for the given time.
 func Sleep(ctx context.Context, conn grpc.ClientConnInterface, image string, takes time.Duration,
 	options ...grpc.CallOption,
 ) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/dump"
 )
 
-// collectNamespace saves the objects, events and logs in a namespace after a failed test. It only logs errors,
-// because the test has failed already.
+// collectNamespace saves the objects, events and logs in a namespace after a failed test. It logs errors instead of
+// returning them, because the test has already failed.
 func (s *Suite) collectNamespace(ctx context.Context, t testing.TB, namespace string) {
 	dir := filepath.Join(s.evidence, strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

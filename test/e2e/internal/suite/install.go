@@ -40,10 +40,10 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 // Namespaces returns all namespaces into which the manifests in deploy/ install the system.
 func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
-	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to each package of tests
+	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to the directory of a test package
 }
 
-// Rewrite returns changed copies of the objects. The function change receives and returns an object as YAML.
+// Rewrite returns changed copies of the objects. It passes each object to the function change, as YAML.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	string) string,
 ) []*unstructured.Unstructured {

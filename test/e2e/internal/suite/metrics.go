@@ -19,7 +19,7 @@ func Metrics(ctx context.Context, host string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request.Close = true // tests count connections
+	request.Close = true // do not keep the connection open: tests count connections
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", err
@@ -32,8 +32,8 @@ func Metrics(ctx context.Context, host string) (string, error) {
 	return string(page), err
 }
 
-// Retries returns how often the gateway in a pod has tried an evaluation again, on another lease. host is the pod's
-// address. A busy machine may take longer to accept a connection than the gateway waits.
+// Retries returns the number of times that the gateway in a pod has retried an evaluation on another lease. host is the
+// pod's address. A retry need not be a defect: on a busy machine, a pod may accept the gateway's connection too late.
 func Retries(ctx context.Context, t testing.TB, host string) (retries int64) {
 	t.Helper()
 	page, err := Metrics(ctx, host)
@@ -47,5 +47,5 @@ func Retries(ctx context.Context, t testing.TB, host string) (retries int64) {
 			}
 		}
 	}
-	return retries // without one, there is no such metric
+	return retries // 0 if the metric is missing, because it exists only after a retry
 }

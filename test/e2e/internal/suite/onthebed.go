@@ -11,20 +11,20 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// InsecureRegistries maps Deployments to the environment variables with which they permit registries without TLS.
+// InsecureRegistries maps names of Deployments to the environment variable that permits registries without TLS.
 var InsecureRegistries = map[string]string{
 	"image-resolver":  "FNR_INSECURE_REGISTRIES",
 	"function-runner": "FNR_INSECURE_REGISTRIES",
 }
 
-// OfTheMesh reports whether only clusters with Istio serve an object's kind. test/deploy tests such objects.
+// OfTheMesh reports whether an object's kind exists only in clusters with Istio. test/deploy tests such objects.
 func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }
 
-// OnTheBed adapts manifests to the test bed. It removes Istio's objects, and permits the registry without TLS. It
-// removes the containers' resources, because the only node has two processors. It keeps their memory requests,
-// because a kubelet evicts pods without them first.
+// OnTheBed adapts manifests to the test bed. It removes Istio's objects, and permits the registry without TLS. It also
+// removes the containers' resource requests and limits, because the only node has two processors. It keeps memory
+// requests, because a kubelet first evicts pods without them.
 func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	objects = slices.DeleteFunc(objects, OfTheMesh)

@@ -29,8 +29,8 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod returns a pod that starts as fast as possible, because it runs only the toolbox. The pull policy is not
-// the default Always, with which each start would call the registry.
+// BarePod returns a pod that starts as fast as possible, because it runs only the toolbox. The pull policy is
+// IfNotPresent, because with the default, Always, each start would call the registry.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -65,7 +65,7 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	return string(output)
 }
 
-// Await waits until holds returns true for a pod, and returns the pod in this state.
+// Await waits until the function holds returns true for a pod, and returns the pod in this state.
 func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(
 	*corev1.Pod) bool,
 ) *corev1.Pod {
@@ -97,7 +97,7 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// Waiting returns the reason and message of the pod's first container that waits for its start. The reason is, for
+// Waiting returns the reason and message of the pod's first container that waits for its start. A reason is, for
 // example, ErrImagePull. Both are empty if no container waits.
 func Waiting(pod *corev1.Pod) (reason, message string) {
 	for _, status := range pod.Status.ContainerStatuses {
@@ -123,8 +123,8 @@ func Describe(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s %s %s", pod.Status.Phase, reason, message)
 }
 
-// Touch changes an annotation of a pod, so that the kubelet updates the pod's Secrets and ConfigMaps at once.
-// Otherwise, this takes up to about a minute.
+// Touch changes an annotation of a pod, so that the kubelet updates the pod's Secrets and ConfigMaps at once. Without
+// such a change, the update takes up to about a minute.
 func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Process is a process in a pod. Its ID belongs to the PID namespace of the cluster, in which the tests run.
+// Process is a process in a pod. Its ID belongs to the PID namespace of the cluster, in which the tests also run.
 type Process struct {
 	PID     int
 	Program string // the first word of its command line
@@ -35,7 +35,7 @@ func Processes(t testing.TB, pod *corev1.Pod) []Process {
 		if err != nil {
 			continue
 		}
-		// Ignore errors: the process has exited.
+		// Ignore errors, because the process may have exited in the meantime.
 		group, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
 		if !strings.Contains(string(group), "/pod"+string(pod.UID)+"/") {
 			continue
@@ -72,8 +72,8 @@ func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
 	return n
 }
 
-// FindProcess returns the only process in a pod that runs a program. It ignores the process's children, because a
-// new child has the same command line until it executes another program.
+// FindProcess returns the only process in a pod that runs a program. It ignores children of this process, because a new
+// child has its parent's command line until it executes another program.
 func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	t.Helper()
 	var found []Process
@@ -92,7 +92,7 @@ func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	return found[0]
 }
 
-// Kill kills a process. The kernel does not reuse the process ID before the parent process has reaped the process.
+// Kill kills a process by its ID. The kernel does not reuse the ID until the parent process has reaped the process.
 func Kill(t testing.TB, p Process) {
 	t.Helper()
 	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
@@ -103,5 +103,5 @@ func Kill(t testing.TB, p Process) {
 // WrapperServer returns the path of the wrapper-server in a function pod.
 func WrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
 
-// ProgramOf returns the path of the program in a pod of the system, such as the gateway's.
+// ProgramOf returns the path of the program in one of the system's own pods, such as a gateway's pod.
 func ProgramOf(pod *corev1.Pod) string { return "/ko-app/" + pod.Labels["app"] }

@@ -25,20 +25,20 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version is a version of the programs to deploy. It is a repository prefix in the test bed's open registry.
+// Version is a version of the programs to deploy: a prefix of repository names in the test bed's open registry.
 type Version string
 
 const (
-	// Current is the repository of the images that are built from this checkout.
+	// Current contains the images that are built from this checkout.
 	Current Version = "programs"
-	// Previous is the repository of images of an earlier commit, for tests of upgrades.
+	// Previous contains the images of an earlier commit, for tests of upgrades.
 	Previous Version = "previous"
-	// Porch is the repository of images of Porch's own programs, such as its server.
+	// Porch contains the images of Porch's own programs, such as its server.
 	Porch Version = "porch"
 )
 
-// Program returns the image of a program in the test bed's open registry. The image's name contains a digest,
-// because a node does not pull a tag a second time.
+// Program returns the image name of a program in the test bed's open registry. The name contains a digest, because a
+// node does not pull the same tag again.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)

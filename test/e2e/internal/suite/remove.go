@@ -20,10 +20,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// RemoveNamespace deletes a namespace and waits until it is gone. After a failed test, it first saves the
-// namespace's objects and logs. It deletes controllers and pods itself, because the namespace controller waits for
-// half of a pod's grace period. It limits this period, because starting containers miss SIGTERM. Call it from a
-// cleanup function.
+// RemoveNamespace deletes a namespace and waits until it is gone. Tests must call it from a cleanup function. After a
+// failed test, it first saves the namespace's objects and logs. It deletes controllers and pods itself, because the
+// namespace controller waits for half of a pod's grace period. It shortens this period, because a container that is
+// just starting misses SIGTERM, and would run until the period ends.
 func (s *Suite) RemoveNamespace(t testing.TB, name string) {
 	t.Helper()
 	ctx := CleanupContext(t)
@@ -51,12 +51,12 @@ func (s *Suite) RemoveNamespace(t testing.TB, name string) {
 	})
 }
 
-// grace is the maximum grace period of pods in seconds. If a controller has deleted a pod with a longer period, the
-// tests delete it again, to save time.
+// grace is the maximum grace period of pods in seconds. If a controller deletes a pod with a longer period, the tests
+// delete the pod again with this period, to save time.
 const grace = 60
 
 // removeAll deletes objects until none exist. It also deletes objects that a controller creates in the meantime,
-// because the garbage collector would delete them much later.
+// because the garbage collector would delete them only much later.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(
 	name string) error,
 ) {
@@ -72,7 +72,8 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until no objects exist. It calls there for each object, at first and after each change.
+// awaitNone waits until no objects exist. It calls the function there with each existing object, and again after each
+// change of an object.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

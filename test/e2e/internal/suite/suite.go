@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// waitTimeout is the timeout of a test. It is long, because only failing tests wait that long.
+// waitTimeout is the timeout of a test. A long timeout costs no time, because only failing tests reach it.
 const waitTimeout = 10 * time.Minute
 
 // Names of the environment variables that configure the tests.
@@ -48,8 +48,8 @@ type Suite struct {
 	evidence string
 }
 
-// New returns a suite for the cluster in KUBECONFIG. Outside of the test bed, FNR_TOOLBOX_IMAGE must name an image
-// of test/images/toolbox. Logs and objects of failed tests are saved to FNR_EVIDENCE, by default a temporary
+// New returns a suite for the cluster in KUBECONFIG. Outside of the test bed, FNR_TOOLBOX_IMAGE must name an image of
+// test/images/toolbox. Logs and objects of failed tests are saved to the directory FNR_EVIDENCE, by default a temporary
 // directory.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
@@ -79,8 +79,8 @@ func New() (*Suite, error) {
 	return s, nil
 }
 
-// packageDir returns the directory for logs and objects from the tests of the current package. Packages need
-// separate directories because their tests run concurrently.
+// packageDir returns the directory for logs and objects from the tests of the current package. Each package needs its
+// own directory, because packages are tested concurrently.
 func packageDir(evidence string) (string, error) {
 	here, err := os.Getwd() // the directory of the package's sources
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Suite) connect(kubeconfig string) error {
 	}
 	s.config.QPS = -1
 	s.config.WarningHandler = rest.NoWarnings{}
-	// Discard logs of client-go, because it logs each watch that ends with its test.
+	// Discard the logs of client-go, which reports each watch that ends with its test.
 	klog.SetLogger(logr.Discard())
 	if s.Client, err = kubernetes.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("make a client: %w", err)
@@ -145,7 +145,7 @@ func Run(m *testing.M, use func(*Suite)) int {
 	use(s)
 	code := m.Run()
 	if code == 0 {
-		_ = os.Remove(filepath.Dir(s.evidence)) // may contain evidence of another package
+		_ = os.Remove(filepath.Dir(s.evidence)) // fails if another package has left evidence
 		return code
 	}
 	s.collectComponents()
@@ -160,8 +160,8 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// CleanupContext returns a context for a function that t.Cleanup calls, when the test's own context has ended. It has
-// the same timeout as the result of [Context].
+// CleanupContext returns a context for cleanup functions, which run after the test's own context has ended. It has the
+// same timeout as the result of [Context].
 func CleanupContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
 	t.Cleanup(cancel)

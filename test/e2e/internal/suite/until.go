@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// ConditionTimeout is the timeout of [Until]. It is shorter than a test's, so that Until can print the state.
+// ConditionTimeout is the timeout of [Until]. It is shorter than the timeout of a test, so that Until can print the
+// state of the system.
 const ConditionTimeout = 5 * time.Minute
 
-// Until calls holds repeatedly until it returns true. The text that holds returns describes the state, for the
-// message after a timeout.
+// Until calls holds repeatedly until holds returns true. The second result of holds describes the current state. Until
+// prints it after a timeout.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
