@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Target is a server or program to measure, such as a gateway or the function's own program.
+// Target is a server or program to measure, such as a gateway, or the program of a function without a server.
 type Target struct {
 	Name     string
 	Evaluate Evaluate
@@ -20,8 +20,8 @@ type Target struct {
 // Evaluate evaluates a resource list and returns the output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
-// Loop evaluates a list repeatedly until each returns false. It calls each after every evaluation, with the error
-// or nil.
+// Loop evaluates a list repeatedly until the callback each returns false. It calls each after every evaluation, with
+// the error or nil.
 type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
 // Input is a resource list to evaluate.
@@ -30,8 +30,8 @@ type Input struct {
 	List []byte
 }
 
-// Load is a closed or an open loop. In a closed loop, each of the Callers waits for an answer before the next call.
-// In an open loop, Rate calls start per second, regardless of unanswered calls. Callers or Rate is zero.
+// Load is a closed or an open loop. In a closed loop, each of the Callers waits for an answer before its next call. In
+// an open loop, Rate calls start per second, regardless of unanswered calls. Either Callers or Rate must be zero.
 type Load struct {
 	Callers int
 	Rate    float64
@@ -53,22 +53,23 @@ type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate measuring time of all targets together, for each input and load. Turn is the time
-	// for which a target is measured before the next target.
+	// Duration is the approximate measuring time of all targets together, for each input and load. Turn is the time for
+	// which a target is measured before the next target.
 	Duration, Turn time.Duration
 	// WarmUp is the time for which each target is called before the measurements, for each input and load.
 	WarmUp time.Duration
-	// Settle is a pause before each turn. During this pause, the previous target can finish background work, such as
-	// starting processes for later evaluations.
+	// Settle is a pause before each turn, in which the previous target can finish background work, such as starting
+	// processes for later evaluations.
 	Settle time.Duration
-	// MaxInFlight limits concurrent evaluations in an open loop. Waiting for this limit counts as latency.
+	// MaxInFlight limits concurrent evaluations in an open loop. The time that a call waits for this limit counts as
+	// latency.
 	MaxInFlight int
 	// Seed initializes all random choices: the order of turns, arrivals in open loops, and bootstrap resamples.
 	Seed uint64
 }
 
-// Run executes the plan, and returns the results for each input and load. It fails if the first evaluation of an
-// input fails at any target. Later failures are counted.
+// Run executes the plan, and returns the results for each input and load. It fails if the first evaluation of an input
+// fails at any target. It counts later failures in the results.
 func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	rng := rand.New(rand.NewPCG(plan.Seed, 0))
 	var levels []Level
@@ -94,8 +95,8 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	return levels, nil
 }
 
-// compareOutputs returns the names of the targets whose output differs from the first target's, for the same input.
-// It returns an error if an evaluation fails.
+// compareOutputs returns the names of the targets whose output for an input differs from the first target's output. It
+// returns an error if an evaluation fails.
 func (p Plan) compareOutputs(ctx context.Context, input Input) (different []string, err error) {
 	var want []byte
 	for i, target := range p.Targets {

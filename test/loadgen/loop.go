@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// takeTurn measures a target for the given time. Before that, each caller evaluates once to warm up the target,
-// which was idle during the turns of other targets.
+// takeTurn measures a target for the given time. Before the measurement, each caller evaluates once to warm up the
+// target, which was idle during the turns of other targets.
 func (p Plan) takeTurn(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
@@ -21,7 +21,7 @@ func (p Plan) takeTurn(
 		_, err := target.Evaluate(ctx, list)
 		return err
 	}
-	runTogether(max(load.Callers, 1), func() { _ = evaluate() }) // a permanent failure is counted in the turn
+	runTogether(max(load.Callers, 1), func() { _ = evaluate() }) // ignore errors: the turn counts permanent failures
 	var due []time.Duration
 	if load.Rate > 0 {
 		due = scheduleArrivals(rng, load.Rate, length)
@@ -75,8 +75,8 @@ func runClosed(ctx context.Context, callers int, length time.Duration, loop func
 	})
 }
 
-// runOpen starts evaluations at fixed times, and measures latency from these times, even if an evaluation starts
-// late. Otherwise, a target that stalls would delay the evaluations that show the stall (coordinated omission).
+// runOpen starts evaluations at fixed times, and measures latency from these times, even if an evaluation starts late.
+// Otherwise, a stalled target would delay the evaluations that reveal the stall (coordinated omission).
 func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)

@@ -26,7 +26,7 @@ type Machine struct {
 // ThisMachine describes the machine on which this program runs.
 func ThisMachine() Machine {
 	read := func(name string) string {
-		content, _ := os.ReadFile("/proc/" + name) // does not exist on other systems than Linux
+		content, _ := os.ReadFile("/proc/" + name) // the files exist only on Linux
 		return string(content)
 	}
 	m := describeMachine(read("cpuinfo"), read("meminfo"), read("sys/kernel/osrelease"))
@@ -34,7 +34,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// describeMachine describes a machine by the contents of its files in /proc.
+// describeMachine describes a machine from the contents of its files in /proc.
 func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	m := Machine{
 		System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(),
@@ -48,7 +48,7 @@ func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	return m
 }
 
-// readField returns the value of the first line with the given name, in the form "name: value".
+// readField returns the value in the first line "name: value" with the given name.
 func readField(content, name string) string {
 	for line := range strings.Lines(content) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command loadgen compares the latency of a function at several targets, such as gateways and the function's
-// program. It measures the targets alternately, in a random order in each round, so that changes of the machine's
-// speed affect all. The variation between rounds determines the confidence intervals. make bench and make
-// bench-cluster run this command.
+// Command loadgen compares the latency of a function at several targets, such as gateways and the function's program.
+// It measures the targets alternately, in a random order in each round, so that changes of the machine's speed affect
+// all targets. The variation between rounds determines the confidence intervals. make bench and make bench-cluster run
+// this command.
 package main
 
 import (
@@ -137,7 +137,7 @@ func parseNumbers(list string) ([]int, error) {
 	return all, nil
 }
 
-// newTarget parses a value of the flag --target.
+// newTarget parses a value of the flag --target, such as "name=exec:PROGRAM".
 func newTarget(description, image string) (Target, error) {
 	name, where, found := strings.Cut(description, "=")
 	if !found {

@@ -9,26 +9,26 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Range in nanoseconds and significant digits of the latency histogram, which determine its size.
+// Range in nanoseconds and significant digits of the latency histogram. They determine the histogram's size.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(time.Hour)
 	digits  = 3
 )
 
-// bar is a bar of a latency histogram. latency is the middle of the bar's range.
+// bar is a bar of a latency histogram. latency is the middle of the bar's range, count the number of evaluations.
 type bar struct {
 	latency time.Duration
 	count   int64
 }
 
-// turn contains the measurements of a target in a period in which only this target is called.
+// turn contains the measurements of a turn, a period in which only a single target is called.
 type turn struct {
 	bars    []bar // ascending
 	failed  int64
 	failure string
 	took    time.Duration
-	// client is the processor time of this program, the load generator. It excludes the servers.
+	// client is the processor time of this program, the load generator. It does not include the servers' time.
 	client time.Duration
 }
 
@@ -46,7 +46,8 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// recordEvaluation records an evaluation, but not the latency of failures: fast failures would lower the mean.
+// recordEvaluation records an evaluation. It does not record the latency of a failure, because fast failures would
+// lower the mean.
 func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ type Report struct {
 	Levels  []Level `json:"levels"`
 }
 
-// Level contains the measurements of all targets with the same input and the same number or rate of calls.
+// Level contains the measurements of all targets with the same input and the same load.
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`
@@ -25,12 +25,13 @@ type Level struct {
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Rounds  int     `json:"rounds"`
-	// Different lists targets whose output differs from the first target's. Comparing them may be meaningless.
+	// Different lists targets whose output differs from the first target's. It may be meaningless to compare these
+	// targets.
 	Different []string `json:"different,omitempty"`
 	Results   []Result `json:"results"`
 }
 
-// Result contains the measurements of a target. Ratios compare it with the first target.
+// Result contains the measurements of a target. The ratios compare the target with the first target.
 type Result struct {
 	Target      string `json:"target"`
 	Evaluations int64  `json:"evaluations"`
@@ -38,9 +39,9 @@ type Result struct {
 	// Failure is the error of the last failed evaluation.
 	Failure   string  `json:"failure,omitempty"`
 	PerSecond float64 `json:"perSecond"`
-	// ClientMilliseconds is this program's processor time per evaluation. It is zero if the system does not report it.
+	// ClientMilliseconds is loadgen's own processor time per evaluation. It is zero if the system does not report it.
 	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
-	// Milliseconds is nil if all evaluations failed. The ratios are nil as well then, and for the first target.
+	// Milliseconds and the ratios are nil if all evaluations failed. The ratios are also nil for the first target.
 	Milliseconds   *Latencies `json:"milliseconds,omitempty"`
 	PerSecondRatio *Ratio     `json:"perSecondRatio,omitempty"`
 	P50Ratio       *Ratio     `json:"p50Ratio,omitempty"`

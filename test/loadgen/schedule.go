@@ -10,13 +10,14 @@ import (
 // minRounds is the minimum number of rounds, so that the variation between rounds can be estimated.
 const minRounds = 3
 
-// countRounds returns the number of rounds to fill the duration. A round contains a turn of each target.
+// countRounds returns the number of rounds that fill the duration, but at least minRounds. In each round, every target
+// has a turn.
 func countRounds(duration, turn time.Duration, targets int) int {
 	return max(minRounds, int(duration/(turn*time.Duration(targets))))
 }
 
 // scheduleArrivals returns random start times of evaluations, relative to the start of the turn. The times are
-// independent, like the calls of many users. rate is the average number of evaluations per second.
+// independent of each other, like the calls of many users. rate is the average number of evaluations per second.
 func scheduleArrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration
 	for at := 0.0; ; {

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Shell runs a command repeatedly in a shell, with list as standard input, and discards the output. It calls each
-// with the error of every run, or nil. It kills the command and returns if each returns false, ctx ends, or a run
-// takes longer than limit. A limit of zero means none.
+// Shell runs a command repeatedly in a shell, with list as standard input, and discards the output. After every run, it
+// calls each with the error or nil. It kills the command and returns if each returns false, ctx ends, or a run takes
+// longer than limit. If limit is zero, a run may take any time.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {

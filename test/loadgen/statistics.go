@@ -17,13 +17,13 @@ const (
 	confidence = 0.95
 )
 
-// sample contains all measurements of a target. Each round measures each target once.
+// sample contains all measurements of a target, from a turn in each round.
 type sample struct {
 	latencies []entry         // ascending
 	took      []time.Duration // duration of the turn in each round
 }
 
-// entry is a histogram bar and the round in which it was measured.
+// entry is a histogram bar, with the number of the round in which it was measured.
 type entry struct {
 	bar
 	round int
@@ -41,11 +41,11 @@ func newSample(rounds [][]turn, target int) sample {
 	return s
 }
 
-// figures contains the results that are compared between targets. Latencies are in nanoseconds, and NaN if no
+// figures contains the results that are compared between targets. Latencies are in nanoseconds. They are NaN if no
 // evaluation succeeded.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures computes the results of a target. A round counts as many times as its weight says.
+// figures computes the results of a target. weights contains the number of times that each round counts.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -63,8 +63,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latency at each quantile in shares, such as 0.99. The shares must ascend. total is the
-// number of evaluations, weighted like the rounds.
+// quantiles returns the latency at each quantile in shares, such as 0.99. shares must be in ascending order. total is
+// the number of evaluations, in which each round counts according to its weight.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -79,7 +79,7 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// eachOnce returns weights with which each round counts once, as in the actual measurement.
+// eachOnce returns weights for the actual measurement, in which each round counts once.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
 // drawRounds draws rounds with replacement for a bootstrap sample, and returns the number of draws of each round.
@@ -98,12 +98,12 @@ type Ratio struct {
 	High  float64 `json:"high"`
 }
 
-// ratios contains a target's results, divided by the first target's results.
+// ratios contains the results of a target, divided by the results of the first target.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compareSamples divides a target's results by the results of base. The confidence intervals come from a paired
-// bootstrap, which draws whole rounds with the turns of both targets. It does not draw single evaluations, because
-// evaluations in the same turn depend on each other.
+// compareSamples divides a target's results by the results of base. A paired bootstrap determines the confidence
+// intervals. It draws whole rounds with the turns of both targets instead of single evaluations, because evaluations in
+// the same turn depend on each other.
 func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
 	measured := divideFigures(of, base, eachOnce(rounds))
@@ -117,8 +117,8 @@ func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divideFigures divides a target's results by the first target's. The ratios are in the order of the fields of the
-// type ratios.
+// divideFigures divides a target's results by the results of base. The order of the ratios is the order of the fields
+// of the type ratios.
 func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// mutationLine matches a line of gremlins' output, with the result, kind and position of a mutation.
+// mutationLine matches a line of gremlins' output with the result, kind and position of a mutation.
 var mutationLine = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
 // runGremlins runs the mutation tester gremlins on a package, and prints the results. It parses gremlins' output
-// instead of its report, because only the output exists after a timeout.
+// instead of its report, because gremlins writes no report if it is interrupted by the timeout.
 func (t target) runGremlins(ctx context.Context, o options, work string) error {
 	flag, err := t.writeModfile(ctx, o, work)
 	if err != nil {
@@ -41,7 +41,7 @@ func (t target) runGremlins(ctx context.Context, o options, work string) error {
 	return t.printResults(os.Stdout, output, late, o.budget)
 }
 
-// printResults prints the number of mutations by result, and the positions of mutations that no test noticed.
+// printResults prints the number of mutations with each result, and the positions of mutations that no test noticed.
 func (t target) printResults(w io.Writer, output []byte, late bool, budget time.Duration) error {
 	count := map[string]int{}
 	var where bytes.Buffer
@@ -61,8 +61,8 @@ func (t target) printResults(w io.Writer, output []byte, late bool, budget time.
 	return err
 }
 
-// writeModfile writes a go.mod that works in gremlins' copy of the module, with an absolute path for libs. It
-// returns the go command's flag that selects this go.mod.
+// writeModfile writes a go.mod for gremlins' copy of the module, with an absolute path for the module libs. It returns
+// the go command's flag that selects this go.mod.
 func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))

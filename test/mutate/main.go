@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command mutate checks that the tests of the core packages are thorough. It makes small changes (mutations) to the
-// packages, one after another, and runs the tests after each.
+// packages, one after another, and runs the tests after each change.
 //
-// Tests must notice all mutations in mutations.go. Then the tool gremlins generates mutations. The command prints
-// mutations that no test notices, but does not fail, because some make no difference. A developer must judge them.
+// Tests must notice all mutations in mutations.go. Then the tool gremlins generates further mutations. If no test
+// notices a generated mutation, the command prints the mutation but does not fail, because some mutations make no
+// difference. A developer must judge them.
 package main
 
 import (
@@ -61,7 +62,8 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return mutateAll(ctx, o, withoutKilling(packages))
 }
 
-// mutateAll tests all mutations. The exit code is 1 if a mutation in mutations.go is unnoticed or invalid.
+// mutateAll tests all mutations. The exit code is 1 if no test notices a mutation in mutations.go, or if such a
+// mutation is invalid.
 func mutateAll(ctx context.Context, o options, core []target) (code int, err error) {
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package main
 
-// named contains mutations that no test noticed at first. A test was then written for each.
+// named contains mutations that no test noticed when they were found. Since then, each has its own test.
 var named = []mutation{
 	{
 		Name: "the chain of evaluators goes on after Unavailable", Package: "services/gateway/internal/evaluation",

@@ -21,8 +21,8 @@ type mutation struct {
 	Name    string
 	Package string // directory of the package in the repository
 	Edits   []edit
-	// Tests are the packages whose tests run, as paths relative to the module. By default, only the changed package's
-	// tests run. At least one test must fail.
+	// Tests lists the packages whose tests run, as paths relative to the module. At least one test must fail. By default,
+	// only the changed package's tests run.
 	Tests []string
 }
 
@@ -31,7 +31,7 @@ type edit struct{ Old, New string }
 
 // Verdicts on a mutation.
 const (
-	killed = "killed" // a test failed: it noticed the mutation
+	killed = "killed" // a test noticed the mutation and failed
 	lived  = "LIVED"  // no test failed
 )
 
@@ -44,8 +44,8 @@ func (m mutation) module() string {
 	return packages[i].module
 }
 
-// runTests runs the tests with the mutation. It does not change the sources: it writes changed files to work, and
-// the go command reads them instead (-overlay).
+// runTests runs the tests with the mutation. It leaves the sources unchanged. Instead, it writes changed files to work,
+// and the go command reads these files (-overlay).
 func (m mutation) runTests(ctx context.Context, o options, work string) (verdict string, err error) {
 	replaced, err := m.apply(filepath.Join(o.root, m.Package))
 	if err != nil {
@@ -83,7 +83,7 @@ func runTests(ctx context.Context, module, overlay string, tests []string) (verd
 	}
 }
 
-// apply returns the contents of the changed files with the mutation, by their paths.
+// apply returns the contents of the files that the mutation changes. The keys are the files' paths.
 func (m mutation) apply(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -124,7 +124,7 @@ func (e edit) apply(files map[string][]byte) (path string, content []byte, err e
 	return path, content, nil
 }
 
-// writeOverlay writes the changed files to work, and returns the file for the go command's option -overlay.
+// writeOverlay writes the changed files to work, and returns the path of the file for the go command's option -overlay.
 func writeOverlay(work string, files map[string][]byte) (path string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {

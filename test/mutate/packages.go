@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// target is a package to mutate. Its tests must fail after each mutation.
+// target is a package to mutate. At least one of its tests must fail after each mutation.
 type target struct {
 	module, dir string // path of the module in the repository, path of the package in the module
-	// kills is true if the package sends signals to processes. Its mutations are then tested only in a sandbox.
+	// kills is true if the package sends signals to processes. Mutations of such a package are tested only in a sandbox.
 	kills bool
 }
 
-// packages are the core packages of the system. Mutations check that their tests are thorough.
+// packages are the core packages of the system. Mutations show whether their tests are thorough.
 var packages = []target{
 	{module: "services/gateway", dir: "internal/admission"},
 	{module: "libs", dir: "fnproc", kills: true},

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// bench contains the command-line options of a run of the measurements.
+// bench contains the command-line options for a run of the measurements.
 type bench struct {
 	bin, functions       string
 	image, function      string
 	items, callers, ways string // comma-separated lists
-	document             string // file to write the figures into, empty for none
+	document             string // file for the results, optional
 	budget, block        time.Duration
-	// examples is the directory of the command examples/functions. launcher is the value of FNR_SANDBOX, the program
-	// that starts sandboxes. podman is the command line that runs an image, without the image's name.
+	// examples is the directory of the command examples/functions. launcher is the value of FNR_SANDBOX, the program that
+	// starts sandboxes. podman is the command line for running an image, without the image's name.
 	examples, launcher, podman string
 	// kpt is the path of the program kpt, as built by make kpt-compare.
 	kpt string
@@ -37,11 +37,11 @@ type bench struct {
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
-	pid      int    // process ID of its server, 0 without a server
+	pid      int    // process ID of the server, or 0 without a server
 	target   string // value of loadgen's flag --target
 }
 
-// measurements returns all measurements, by the names of the tables that they print.
+// measurements returns all measurements. The keys are the names of the tables that they print.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
@@ -50,7 +50,8 @@ func (b *bench) measurements() map[string]func(context.Context) error {
 	}
 }
 
-// measureTables runs the measurements in a comma-separated list of names. It continues after a failed measurement.
+// measureTables runs the measurements in a comma-separated list of names. After a failed measurement, it continues with
+// the next name.
 func (b *bench) measureTables(ctx context.Context, list string) error {
 	measure, names := b.measurements(), strings.Split(list, ",")
 	for _, name := range names {
@@ -70,7 +71,7 @@ func (b *bench) measureTables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run compares the selected programs for all sizes of resource lists and all numbers of callers.
+// run compares the selected ways for all sizes of resource lists and all numbers of callers.
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.openWays(ctx)
 	defer stop()
@@ -88,7 +89,7 @@ func (b *bench) run(ctx context.Context) error {
 	return err
 }
 
-// loadgen runs the command test/loadgen on the measured function, and returns the table that it prints.
+// loadgen runs the command test/loadgen with the measured function, and returns the table that loadgen prints.
 func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--image", b.image, "--duration", b.budget.String(), "--turn", b.block.String()}, args...)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "loadgen"), args...)
@@ -135,7 +136,8 @@ func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err erro
 	return ways, stop, nil
 }
 
-// sameOutput returns an error if programs return different outputs, because their times could not be compared.
+// sameOutput returns an error if the programs return different outputs. It would then make no sense to compare their
+// times.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

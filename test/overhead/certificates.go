@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// authority is the certificate authority for the measured programs.
+// authority is the certificate authority that issues the certificates of the measured programs.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -41,7 +41,7 @@ func certificateTemplate() *x509.Certificate {
 	}
 }
 
-// sign creates a key and its certificate, signed by the authority. The authority's own certificate is self-signed.
+// sign creates a key and a certificate that the authority signs. The authority's own certificate is self-signed.
 func (a *authority) sign(template *x509.Certificate, cert **x509.Certificate, key **ecdsa.PrivateKey) error {
 	created, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

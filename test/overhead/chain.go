@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// chain contains all servers for evaluations in a pod: a gateway, a minimal pod-manager and a wrapper-server.
+// chain contains the three servers for evaluations in a pod: a gateway, a minimal pod-manager and a wrapper-server.
 type chain struct {
 	way
 
@@ -75,7 +75,7 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 	return c, nil
 }
 
-// startLender starts a minimal pod-manager, in another process of this program.
+// startLender starts a minimal pod-manager, as another process of this program.
 func (b *bench) startLender(ctx context.Context, args ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {

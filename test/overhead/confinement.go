@@ -17,15 +17,16 @@ import (
 )
 
 // Limits for the cost of confinement, the restriction of functions' access to the machine. spareLimit applies to
-// processes that start before their evaluation, newLimit to processes that start during it.
+// processes that start before their evaluation, newLimit to processes that start during their evaluation.
 const (
 	spareLimit = 1.05                   // maximum ratio to the unconfined median
-	newLimit   = 500 * time.Microsecond // maximum addition to the unconfined median
+	newLimit   = 500 * time.Microsecond // maximum difference from the unconfined median
 )
 
 const confinementHeader = "function process  samples   p50 off    p50 on    on/off     on-off  limit"
 
-// nodeFunction is a JavaScript function that only returns its input, to measure the cost of its process.
+// nodeFunction is a JavaScript function that only returns its input. It serves to measure the cost of a Node.js
+// process.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
 // subject is a function that is evaluated with and without restrictions of its access, to measure their cost.
@@ -36,7 +37,7 @@ type subject struct {
 }
 
 // mode selects processes started in advance, or a new process for each evaluation. New processes need only a short
-// pause between evaluations, so that more evaluations are measured.
+// pause between evaluations, so that a measurement contains more evaluations.
 type mode struct {
 	name  string
 	env   []string
@@ -48,7 +49,7 @@ var modes = []mode{
 	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
-// confinement measures the cost of restricting functions' access to the machine, for a list of one resource.
+// confinement measures the cost of restricting functions' access to the machine. The input is a list of one resource.
 func (b *bench) confinement(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -72,7 +73,8 @@ func (b *bench) confinement(ctx context.Context) error {
 	return nil
 }
 
-// subjects writes the functions to measure and their configuration to dir. It omits JavaScript without Node.js.
+// subjects writes the functions to measure and their configuration to dir. It omits the JavaScript function if Node.js
+// is not installed.
 func (b *bench) subjects(dir string) ([]subject, error) {
 	subjects := []subject{{"go", b.image, 40 * time.Millisecond}}
 	config := "functions:\n" + configEntry(b.image, b.function)
@@ -92,7 +94,8 @@ func configEntry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compareConfined compares a gateway that restricts functions with a gateway that does not, and prints the medians.
+// compareConfined compares a gateway that restricts functions with a gateway that does not restrict them, and prints
+// the medians.
 func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// clockTick is the unit of processor times in /proc. All Linux systems use it (USER_HZ is 100).
+// clockTick is the unit of processor times in /proc, which is the same on all Linux systems (USER_HZ is 100).
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the processor time of this program and of a server, including their exited children. On a
-// busy machine, processor time is more reliable than wall-clock time. pid is 0 if there is no server.
+// processorTime returns the processor time of this program and of a server, including their exited children. pid is the
+// server's process ID, or 0 without a server. On a busy machine, processor time is more reliable than wall-clock time.
 func processorTime(pid int) (time.Duration, error) {
 	var total time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// linesOf returns the comment lines that enclose a generated table in a Markdown document.
+// linesOf returns the comment lines before and after a generated table in a Markdown document.
 func linesOf(table string) (begin, end string) {
 	return fmt.Sprintf("<!-- Written by make bench-docs: %s -->\n", table), fmt.Sprintf("<!-- end of %s -->\n", table)
 }
@@ -35,7 +35,7 @@ func (b *bench) updateDocument(table, figures string) error {
 	return os.WriteFile(b.document, []byte(updated), 0o644)
 }
 
-// withFigures returns the document with a table's old results replaced by figures.
+// withFigures returns the document with figures in place of a table's old results.
 func withFigures(document, table, figures string) (string, error) {
 	begin, end := linesOf(table)
 	before, rest, begun := strings.Cut(document, begin)
@@ -46,13 +46,13 @@ func withFigures(document, table, figures string) (string, error) {
 	return before + begin + "\n" + figures + "\n" + end + after, nil
 }
 
-// limitError reports a result that exceeds its limit. Measurements return it after printing all results.
+// limitError reports a result that exceeds its limit. Measurements return it only after they have printed all results.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keepFigures runs a measurement and writes its results into the document. It writes them even if they exceed a
-// limit, but not after other errors.
+// keepFigures runs a measurement and writes its results into the document. It also writes results that exceed a limit,
+// but writes nothing after other errors.
 func (b *bench) keepFigures(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out
@@ -65,10 +65,11 @@ func (b *bench) keepFigures(ctx context.Context, table string, measure func(cont
 	return errors.Join(err, b.updateDocument(table, formatMarkdown(printed.String())))
 }
 
-// padding matches the spaces and dashes that align the columns of a Markdown table on a terminal.
+// padding matches the spaces and dashes that align the columns of a Markdown table in a terminal.
 var padding = regexp.MustCompile(`( ) +|(---)-+`)
 
-// formatMarkdown removes the padding from Markdown tables. It puts text without a table into a code block.
+// formatMarkdown removes the padding from Markdown tables. If the text contains no table, it puts the text into a code
+// block.
 func formatMarkdown(figures string) string {
 	if strings.HasPrefix(figures, "|") || strings.Contains(figures, "\n|") {
 		return padding.ReplaceAllString(figures, "$1$2")

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// firstEvaluations measures the first evaluations in new sandboxes, as in a run of fnctl --local.
+// firstEvaluations measures first evaluations in new sandboxes, as each run of fnctl --local needs them.
 func (b *bench) firstEvaluations(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
@@ -45,7 +45,7 @@ func (b *bench) memory(ctx context.Context) error {
 	return err
 }
 
-// roundTrips measures evaluations with large messages over connections with added latency.
+// roundTrips measures evaluations with large messages over connections with artificial latency.
 func (b *bench) roundTrips(ctx context.Context) error {
 	return b.goBench(ctx, "libs", "./evalserve", "RoundTrip")
 }
@@ -68,7 +68,7 @@ func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...
 	return err
 }
 
-// benchTable converts the output of Go benchmarks to a Markdown table. It is empty if there are no results.
+// benchTable converts the output of Go benchmarks to a Markdown table. The table is empty if there are no results.
 func benchTable(out string) string {
 	var rows strings.Builder
 	for line := range strings.Lines(out) {

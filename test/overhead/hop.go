@@ -30,7 +30,7 @@ func (h hop) EvaluateFunction(ctx context.Context,
 	return &evaluator.EvaluateFunctionResponse{ResourceList: out}, err
 }
 
-// startHop starts a minimal gRPC server for functions, in another process of this program.
+// startHop starts a minimal gRPC server for functions, as another process of this program.
 func (b *bench) startHop(ctx context.Context) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (b *bench) startHop(ctx context.Context) (*server, error) {
 	return b.startServer(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
-// serveHop evaluates functions on the given port by running binary, until ctx ends.
+// serveHop serves evaluations on the given port until ctx ends. It starts the program binary for each evaluation.
 func serveHop(ctx context.Context, port, binary string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:"+port)

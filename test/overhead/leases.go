@@ -20,12 +20,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lender is a minimal pod-manager without Kubernetes. It uses the same server, access control and streams as the
+// lender is a minimal pod-manager without Kubernetes. It uses the same server, access control and streams as the real
 // pod-manager. It grants leases only for a single pod, a wrapper-server on this machine.
 type lender struct {
 	lease.Manager
 
-	// address is the server's address. directory contains its certificate, or is empty for plaintext.
+	// address is the lender's own address. directory contains its certificate, or is empty for plaintext.
 	address, directory string
 	pod                *lease.Granted
 }
@@ -35,7 +35,7 @@ func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (leas
 	return grantedPod{l.pod}, nil
 }
 
-// grantedPod is the lease that the lender grants to every caller. A lender has only a single pod.
+// grantedPod is the lease that the lender grants to every caller, because it has only a single pod.
 type grantedPod struct{ pod *lease.Granted }
 
 func (l grantedPod) Granted() *lease.Granted      { return l.pod }

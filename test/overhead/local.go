@@ -26,7 +26,8 @@ func (b *bench) localRuns(ctx context.Context) error {
 	})
 }
 
-// ofStore returns the environment variables for sandboxes with images of a registry, which are stored below dir.
+// ofStore returns the environment variables for sandboxes that run images of a registry. The images are stored below
+// dir.
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
@@ -34,7 +35,7 @@ func (b *bench) ofStore(dir, registry string) []string {
 	}
 }
 
-// five are the images in the pipeline of the measured kpt package, in the order of evaluation.
+// five lists the five images in the pipeline of the measured kpt package, in the order of evaluation.
 var five = []string{"team:v1", "scale:v1", "team:v1", "scale:v1", "pinned:v1"}
 
 // fiveFunctions compares fnctl render --local with podman, and with kpt fn render, which also runs podman.
@@ -87,7 +88,7 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 // treePackages is the number of independent kpt packages in a measured tree.
 const treePackages = 200
 
-// packageTree compares concurrent with serial rendering of a tree of kpt packages.
+// packageTree compares concurrent rendering of a tree of kpt packages with serial rendering.
 func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	tree := filepath.Join(dir, "tree")
 	for i := range treePackages {
@@ -100,7 +101,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 		return err
 	}
 	var ways []way
-	for _, jobs := range []int{1, 2 * runtime.GOMAXPROCS(0)} { // serial, and the default
+	for _, jobs := range []int{1, 2 * runtime.GOMAXPROCS(0)} { // serial rendering, and the default concurrency
 		run := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", tree, "--local",
 			"-o", "unwrap", "--jobs", strconv.Itoa(jobs))
 		ways = append(ways, way{fmt.Sprintf("jobs=%d", jobs), run, 0, ""})
@@ -124,7 +125,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand returns a function that runs a program on a kpt package. This function ignores its list argument.
+// runCommand returns a function that runs a program on a kpt package. The function ignores its resource list argument.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {
@@ -140,7 +141,7 @@ func (b *bench) runCommand(env []string, program string, args ...string) func(
 	}
 }
 
-// oneByOne returns a function that runs the five functions with podman, one after another, as a pipeline.
+// oneByOne returns a function that runs the pipeline of five images with podman, one after another.
 func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) (out []byte, err error) {
 		out = list

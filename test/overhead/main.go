@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command overhead measures the time that the gateway and the wrapper-server add to a function. It compares them
-// with a new process per evaluation (the bare process) and with a minimal gRPC server. Because it measures all of
-// them alternately in the same run, changes of the machine's speed affect all. Further tables compare, for example,
-// sandboxes with podman, and evaluations with and without restricted access (confinement).
+// Command overhead measures the time that the gateway and the wrapper-server add to a function. It compares them with a
+// new process per evaluation (the bare process) and with a minimal gRPC server. It measures all of them alternately in
+// the same run, so that changes of the machine's speed affect all. Further tables compare, for example, sandboxes with
+// podman, and evaluations with and without restricted access (confinement).
 package main
 
 import (
@@ -64,7 +64,7 @@ func run() error {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
 	}
 	if *lend != "" {
-		servermain.Slacken() // as a pod-manager does
+		servermain.Slacken() // allow late timers, as the real pod-manager does
 		var l lender
 		if err := l.parse(append([]string{*lend}, flag.Args()...)); err != nil {
 			return err

@@ -13,14 +13,15 @@ import (
 // times contains the durations and the processor time of a program's evaluations.
 type times struct {
 	evaluations []time.Duration
-	// cpu is the processor time of all calls, including the first call of each turn, whose duration is not counted.
+	// cpu is the processor time of all calls. This includes the first call of each turn, although its duration is not
+	// counted.
 	cpu   time.Duration
 	calls int // number of calls in cpu
 }
 
-// measure returns the times of each program, by name. It measures the programs alternately, in a random order in
-// each round, so that changes of the machine's speed affect all programs. Programs never run concurrently, so that
-// their background work, such as starting processes, does not slow down the next.
+// measure returns the times of each program, by name. It measures the programs alternately, in a random order in each
+// round, so that changes of the machine's speed affect all programs. Programs never run concurrently, so that
+// background work of a program, such as starting processes, does not slow down the next program.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)
@@ -41,7 +42,8 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
-// timeTurn measures the processor time that the evaluations in a call of turn use, including the server's time.
+// timeTurn calls turn, which runs evaluations. It measures the processor time of the evaluations, including the
+// server's.
 func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	before, err := processorTime(w.pid)
 	if err != nil {
@@ -55,8 +57,8 @@ func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// takeTurn runs concurrent callers that evaluate repeatedly, and returns the durations of their evaluations. It
-// omits the first evaluation of each caller, which is slower because the machine was idle before it.
+// takeTurn runs concurrent callers that evaluate repeatedly, and returns the durations of their evaluations. It omits
+// the first evaluation of each caller, which is slower because the machine was idle before.
 func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -78,7 +80,7 @@ func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.
 	return times, failure
 }
 
-// callInTurn evaluates a list repeatedly until end. It omits the duration of the first, which only warms up.
+// callInTurn evaluates a list repeatedly until end. It omits the duration of the first evaluation, which is a warm-up.
 func callInTurn(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
 	var times []time.Duration
 	if _, err := w.evaluate(ctx, list); err != nil {

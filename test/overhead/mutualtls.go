@@ -18,15 +18,15 @@ import (
 // mutualTLSLimit is the maximum factor by which mutual TLS may increase the median latency.
 const mutualTLSLimit = 1.05
 
-// SPIFFE IDs of gateways and of the pod, and the secret that proves the pod's identity to gateways.
+// SPIFFE IDs of gateways and of the pod, and the secret with which the pod proves its identity to gateways.
 const (
 	gatewayID = "spiffe://function-runner/gateway"
 	podID     = "spiffe://function-runner/function-pod/porch-fn-system/pod"
 	podSecret = "abcdefghijklmnopqrstuvwxyz"
 )
 
-// mutualTLS compares evaluations in pods with and without mutual TLS between the servers, for a single resource.
-// All connections are open before the measurement.
+// mutualTLS compares evaluations in pods with and without mutual TLS between the servers, for a single resource. It
+// opens all connections before the measurement.
 func (b *bench) mutualTLS(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -54,13 +54,13 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 	return err
 }
 
-// measureRounds measures two programs alternately, and returns their two median durations in each round.
+// measureRounds measures two programs alternately. It returns the median durations of both programs in each round.
 func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rounds [][2]time.Duration, err error) {
 	end := time.Now().Add(b.budget)
 	for n := 0; n < 3 || time.Now().Before(end); n++ {
 		var medians [2]time.Duration
 		for i := range ways {
-			i = (i + n) % len(ways) // alternate the first way
+			i = (i + n) % len(ways) // begin each round with the other way
 			got, err := takeTurn(ctx, ways[i], list, 1, b.block)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
@@ -72,7 +72,7 @@ func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rou
 	return rounds, nil
 }
 
-// reportMutualTLS describes the median durations over all rounds, and the ratio of mutual TLS to plaintext.
+// reportMutualTLS describes the medians over all rounds, and the ratio of mutual TLS to plaintext.
 func reportMutualTLS(rounds [][2]time.Duration) string {
 	ratio, low, high := ratioInterval(rounds)
 	medians := func(i int) time.Duration {
@@ -95,8 +95,8 @@ func reportMutualTLS(rounds [][2]time.Duration) string {
 	return b.String()
 }
 
-// ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. It divides the
-// two medians of the same round, so that slower changes of the machine's speed do not matter.
+// ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. Each ratio divides
+// the two medians of the same round, so that slow changes of the machine's speed do not matter.
 func ratioInterval(rounds [][2]time.Duration) (ratio, low, high float64) {
 	n := float64(len(rounds))
 	var mean, squares float64

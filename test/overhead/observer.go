@@ -15,12 +15,11 @@ import (
 	"time"
 )
 
-// inherited is the file descriptor of the listener that the process of the telemetry receiver inherits.
+// inherited is the file descriptor of the listener that the telemetry receiver's process inherits from this process.
 const inherited = 3
 
-// startObserver starts a process that receives telemetry, like an OpenTelemetry Collector and a Prometheus on other
-// machines. It returns the process's URL. The process has the lowest priority, so that it does not slow down the
-// measured programs.
+// startObserver starts a process that receives telemetry. It acts as an OpenTelemetry Collector and a Prometheus on
+// other machines, so it has the lowest priority, to avoid slowing down the measured programs. url is the process's URL.
 func startObserver(ctx context.Context, metrics string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

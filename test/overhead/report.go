@@ -19,7 +19,7 @@ func (t times) summary() [4]time.Duration {
 	}
 }
 
-// quantile returns the given quantile of the durations. For example, share is 0.5 for the median.
+// quantile returns the given quantile of the durations. share is, for example, 0.5 for the median.
 func (t times) quantile(share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(t.evaluations))
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// sandboxedFunction is a function to measure, both in sandboxes and as a bare process.
+// sandboxedFunction is a function to measure, both in a sandbox and as a bare process without a sandbox.
 type sandboxedFunction struct {
 	name   string
 	image  string // name in the local registry
@@ -32,8 +32,8 @@ type sandboxedFunction struct {
 
 const sandboxesHeader = "function  items  way       with pauses  over bare  in a row     over bare"
 
-// sandboxes compares functions in sandboxes with bare processes, the exec evaluator and, if installed, podman. With
-// pauses between evaluations, processes start in advance. Evaluations are therefore also measured without pauses.
+// sandboxes compares functions in sandboxes with bare processes, the exec evaluator and, if installed, podman. It
+// measures with pauses between evaluations, in which the next processes start in advance, and without pauses.
 func (b *bench) sandboxes(ctx context.Context) error {
 	return b.withRegistry(ctx, "sandboxes", func(dir, registry string) error {
 		functions, err := b.sandboxed(dir, registry)
@@ -52,8 +52,8 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	})
 }
 
-// withRegistry starts a registry of example functions for a measurement. If the registry does not start,
-// withRegistry prints that the measurement is skipped, and returns no error.
+// withRegistry starts a registry of example functions and calls measure. If the registry does not start, withRegistry
+// prints that the measurement is skipped, and returns no error.
 func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -148,8 +148,8 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay pulls an image for evaluations with podman. The result is empty if podman is not installed. The caller
-// must call remove to remove the image.
+// podmanWay pulls an image for evaluations with podman. The result is empty if podman is not installed. The caller must
+// call remove, which removes the image.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -214,8 +214,8 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 	return nil
 }
 
-// inTurns measures programs alternately, in a random order in each round. It evaluates once after each pause. If
-// pause is zero, it evaluates repeatedly, and does not count the first evaluation of a turn.
+// inTurns measures programs alternately, in a random order in each round. If pause is positive, it waits for this time
+// before each evaluation. If pause is zero, it evaluates repeatedly, and does not count the first evaluation of a turn.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))
 	if len(ways) == 0 {

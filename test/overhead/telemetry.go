@@ -18,8 +18,8 @@ const telemetryLimit = 1.03
 const telemetryHeader = "items callers way     samples        p50       mean        cpu   p50/off  mean/off " +
 	"  cpu/off  limit"
 
-// telemetry fails if full telemetry slows the gateway by more than telemetryLimit. Full telemetry traces, exports
-// and logs each evaluation, and serves metrics every second.
+// telemetry fails if full telemetry slows the gateway by more than telemetryLimit. With full telemetry, the gateway
+// traces, exports and logs each evaluation, and serves metrics every second.
 func (b *bench) telemetry(ctx context.Context) error {
 	ways, stop, err := b.telemetryWays(ctx)
 	defer stop()
@@ -47,9 +47,9 @@ func (b *bench) telemetry(ctx context.Context) error {
 	return nil
 }
 
-// reportTelemetry prints a row for each gateway, and reports whether telemetryLimit is held. Each row contains the
-// processor time, because it is more reliable than the median on a busy machine. The processor time excludes the
-// receiver of the telemetry, which would run on another machine.
+// reportTelemetry prints a row for each gateway, and reports whether the latency stays within telemetryLimit. Each row
+// contains the processor time, which is more reliable than the median on a busy machine. The processor time excludes
+// the receiver of the telemetry, which would run on another machine in production.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {
@@ -72,8 +72,8 @@ func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]time
 	return held, nil
 }
 
-// telemetryWays starts gateways without and with full telemetry, and a receiver of the telemetry. The caller must
-// call stop, even after an error.
+// telemetryWays starts gateways with and without full telemetry, and a receiver of the telemetry. The caller must call
+// stop, even after an error.
 func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var stops []func()
 	stop = func() {

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// throughputGoal is the minimum throughput of the exec evaluator, relative to shells that run the same program.
+// throughputGoal is the minimum ratio of the exec evaluator's throughput to the throughput of shells that run the same
+// program.
 const throughputGoal = 1.25
 
 // throughput compares 8 concurrent callers of the exec evaluator with 8 shells that run the program in a loop.

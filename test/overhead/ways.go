@@ -40,7 +40,7 @@ func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte
 	}
 }
 
-// server is a gRPC server under measurement, in a child process, with a connection to it.
+// server is a gRPC server under measurement, which runs in a child process, with a connection to the server.
 type server struct {
 	cmd  *exec.Cmd
 	conn *grpc.ClientConn
@@ -66,7 +66,7 @@ func (b *bench) startWrapper(ctx context.Context, binary string, env []string, f
 	return b.startServer(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), flags...)
 }
 
-// startServer starts a server and waits until it is healthy. env adds to the environment of this process.
+// startServer starts a server and waits until it is healthy. env is added to the environment of this process.
 func (b *bench) startServer(ctx context.Context, port string, env []string, program string, args ...string) (
 	*server, error,
 ) {

@@ -42,7 +42,7 @@ func (c counts) addGo(src []byte) error {
 	return nil
 }
 
-// startsLine reports whether a comment stands on its own line, with only white space before it.
+// startsLine reports whether a comment stands on its own line, with only white space before the comment.
 func startsLine(lines []string, p token.Position) bool {
 	return strings.TrimSpace(lines[p.Line-1][:p.Column-1]) == ""
 }

@@ -7,8 +7,8 @@ import "regexp"
 // form is a kind of sentence or name that CONTRIBUTING.md discourages.
 type form struct {
 	name string
-	// goal is the maximum number of occurrences among per comment lines, words, names or commits. The field per is
-	// 1000 or 100.
+	// goal is the maximum number of occurrences per 100 or 1000 comment lines, words, names or commits. The field per is
+	// 100 or 1000.
 	goal, per float64
 	// pattern matches a text with the discouraged form. It is nil if other code recognizes the form.
 	pattern *regexp.Regexp
@@ -22,8 +22,8 @@ func perHundred(name string, goal float64, pattern string) form {
 	return form{name, goal, 100, regexp.MustCompile(pattern)}
 }
 
-// commentForms are the discouraged forms in comments. They are counted per line of a comment. The goals are 1.25 to
-// 5 times the highest rate among eight well-known Go projects.
+// commentForms are the discouraged forms in comments, counted per comment line. The goals are 1.25 to 5 times the
+// highest rate among eight well-known Go projects.
 var commentForms = []form{
 	perThousand("definition by clause", 6,
 		`\b(is|are|was|were) (what|how|when|where|who|whose|whom|why|whether|since when|until when)\b`),
@@ -41,7 +41,7 @@ var commentForms = []form{
 	perThousand("zero value as a tail", 5, `[;,] (nil|empty|zero|none|0|false) (if|for|while|without|until|unless)\b`),
 }
 
-// documentForms are the discouraged forms in documents. They are counted per word.
+// documentForms are the discouraged forms in documents, counted per word.
 var documentForms = []form{
 	perThousand("clause in place of a noun", 2, `\bwhat\b`),
 	perThousand("pronoun with of", 0.1, `\b(that|those) of\b`),
@@ -57,10 +57,11 @@ var (
 	participleType  = perHundred("type named by a participle", 0, `^(held|kept|known|seen|lent|told|left|[a-z]+ed)$`)
 	nounSubject     = perHundred("commit subject without a verb", 5,
 		`^(a|an|the|all|each|one|what|no|some|this|other|further|its|[a-z]+s) `)
-	plainSubject = form{"commit subject without an area", 1, 100, nil} // subjects on main are never changed
+	plainSubject = form{"commit subject without an area", 1, 100, nil} // 0 is impossible: old subjects cannot change
 )
 
-// count contains the number of lines, words or names with a discouraged form, and the number of all of them.
+// count contains the number of lines, words or names with a discouraged form, and the number of all lines, words or
+// names.
 type count struct {
 	found, of int
 }
@@ -72,7 +73,7 @@ func (c *count) addUnit(f form, text string) {
 	}
 }
 
-// reachesGoal reports whether the form is no more frequent than permitted.
+// reachesGoal reports whether the form is not more frequent than its goal permits.
 func (c count) reachesGoal(f form) bool {
 	return float64(c.found)*f.per <= f.goal*float64(c.of)
 }

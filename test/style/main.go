@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command style counts discouraged forms of sentences and names, and fails if a form is more frequent than
-// CONTRIBUTING.md permits. It counts separately for each module, the documents and the commits.
+// Command style counts discouraged forms of sentences and names. It fails if a form is more frequent than
+// CONTRIBUTING.md permits in a module, in the documents or in the commits, which it counts separately.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// part is the directory of a module, "documents" or "commits". Discouraged forms are counted separately for each.
+// part is the directory of a module, "documents" or "commits". Discouraged forms are counted for each part separately.
 type part = string
 
 func run(root string) error {
