@@ -32,7 +32,7 @@ type Info struct {
 // Registry is an image registry from which the cluster can pull.
 type Registry struct {
 	Name string `json:"name"`
-	// Host is the host and port with which names of images in the registry begin.
+	// Host is the host and port at the beginning of image names in this registry.
 	Host string `json:"host"`
 	// Alias is a second host and port of the registry. For this address, the node has neither credentials nor a
 	// certificate authority.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts draws Grafana dashboards as SVG pictures for the documents, with data from Prometheus.
+// Package charts draws Grafana dashboards as SVG pictures for the documentation, with data from Prometheus.
 package charts
 
 import (

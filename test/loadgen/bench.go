@@ -113,8 +113,8 @@ func (p Plan) compareOutputs(ctx context.Context, input Input) (different []stri
 	return different, nil
 }
 
-// measureLoad measures all targets with an input and a load. Each round measures every target once. The result
-// contains the measurements by round and target.
+// measureLoad measures all targets with an input and a load. Each round measures every target once. The result is
+// indexed by round and target.
 func (p Plan) measureLoad(ctx context.Context, input Input, load Load, rng *rand.Rand) ([][]turn, error) {
 	recorder := newRecorder()
 	one := func(target Target, length time.Duration) (turn, error) {

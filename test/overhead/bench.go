@@ -136,8 +136,7 @@ func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err erro
 	return ways, stop, nil
 }
 
-// sameOutput returns an error if the programs return different outputs. It would then make no sense to compare their
-// times.
+// sameOutput returns an error if the programs return different outputs, because their times would not be comparable.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

@@ -24,7 +24,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// certificateLife is the validity of certificates. No measurement runs longer.
+// certificateLife is the validity period of certificates. No measurement runs longer.
 const certificateLife = 24 * time.Hour
 
 func newAuthority() (*authority, error) {

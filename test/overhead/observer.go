@@ -18,8 +18,9 @@ import (
 // inherited is the file descriptor of the listener that the telemetry receiver's process inherits from this process.
 const inherited = 3
 
-// startObserver starts a process that receives telemetry. It acts as an OpenTelemetry Collector and a Prometheus on
-// other machines, so it has the lowest priority, to avoid slowing down the measured programs. url is the process's URL.
+// startObserver starts a process that receives telemetry, and returns its URL. The process stands for an OpenTelemetry
+// Collector and a Prometheus on other machines. It has the lowest priority, to avoid slowing down the measured
+// programs.
 func startObserver(ctx context.Context, metrics string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

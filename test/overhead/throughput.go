@@ -12,7 +12,8 @@ import (
 // program.
 const throughputGoal = 1.25
 
-// throughput compares 8 concurrent callers of the exec evaluator with 8 shells that run the program in a loop.
+// throughput compares 8 concurrent callers of the exec evaluator, which runs functions as local processes, with 8
+// shells that run the program in a loop.
 func (b *bench) throughput(ctx context.Context) error {
 	s, err := b.startGateway(ctx)
 	if err != nil {

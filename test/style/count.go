@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// counts contains the count of each discouraged form, by the form's name.
+// counts maps the name of each discouraged form to its count.
 type counts map[string]*count
 
 func (c counts) countOf(f form) *count {

@@ -16,8 +16,8 @@ import (
 // them, they exit on their own.
 const lifetime = 2 * time.Minute
 
-// roles maps the roles of helper processes to their tasks. A helper is a copy of this program with its role as argument
-// 0.
+// roles maps the roles of helper processes to their tasks. A helper is a copy of this program whose argument 0 is its
+// role.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },

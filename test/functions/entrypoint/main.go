@@ -2,7 +2,7 @@
 
 // Command entrypoint is a function that returns its command line as results, for tests of images with both an
 // ENTRYPOINT and a CMD. It also writes the command line to directories that must be writable in a container, and
-// returns what it reads from there.
+// returns the text that it reads back.
 package main
 
 import (

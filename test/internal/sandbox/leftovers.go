@@ -25,8 +25,7 @@ func NewDirectory(owner int) (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the control groups and the directory of the process owner. Callers call it at or after the process's
-// exit.
+// Sweep removes the control groups and the directory of the process owner. Call it when the process exits, or later.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {

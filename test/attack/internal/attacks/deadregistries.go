@@ -97,7 +97,7 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			if awaitManifest(conn) {
 				answer(ctx, conn)
-				_, _ = io.Copy(io.Discard, conn) // returns when the client leaves or ctx ends
+				_, _ = io.Copy(io.Discard, conn) // returns when the client disconnects or ctx ends
 			}
 		})
 	}

@@ -26,8 +26,8 @@ import (
 // longestRetry is the longest retry delay that the gateway may pass on from a pod to callers.
 const longestRetry = 5 * time.Minute
 
-// hostilePod plays a function pod that lies: it answers that no evaluator serves the image, or that callers must retry
-// after ten years. The gateway must not pass these answers on to callers.
+// hostilePod acts as a function pod that lies: it answers that no evaluator serves the image, or that callers must
+// retry after ten years. The gateway must not pass these answers on to callers.
 var hostilePod = Attack{
 	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -44,7 +44,7 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames plays a function pod that sends megabytes in frames of a single byte. Until a message is complete, each
+// smallFrames acts as a function pod that sends megabytes in frames of a single byte. Until a message is complete, each
 // of its frames occupies a hundred bytes of memory, so the gateway must reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,

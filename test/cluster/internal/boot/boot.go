@@ -53,8 +53,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	return client, nil
 }
 
-// Wait creates the objects that every cluster needs, runs a pod to show that the cluster works, and logs each step. It
-// starts the pod only after the caller has closed images, to report that the pod's images are pushed.
+// Wait creates the objects that every cluster needs, runs a pod to show that the cluster works, and logs each step. The
+// caller must close the channel images once the pod's images are pushed. Only then does Wait start the pod.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()

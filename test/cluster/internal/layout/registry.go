@@ -25,7 +25,7 @@ var (
 // Registries lists the registries of a cluster.
 func Registries() []Registry { return []Registry{Open, Private, Secure} }
 
-// Host returns the host and port with which names of images in the registry begin.
+// Host returns the host and port at the beginning of image names in this registry.
 func (r Registry) Host() string { return fmt.Sprintf("%s:%d", NodeAddress, r.Port) }
 
 // Alias returns the registry's second host and port, at AliasAddress. For this address, the node has neither

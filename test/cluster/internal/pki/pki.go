@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// lifetime is the validity of certificates. No test cluster lives longer.
+// lifetime is the validity period of certificates. No test cluster exists for longer.
 const lifetime = 365 * 24 * time.Hour
 
 // Pair is a certificate and its private key, both as PEM.

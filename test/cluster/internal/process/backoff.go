@@ -11,7 +11,7 @@ import (
 const (
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 8 * time.Second
-	// healthy is the run time after which the restart delay of a program is minBackoff again.
+	// healthy is the run time after which a program's restart delay is reset to minBackoff.
 	healthy = 10 * time.Second
 )
 

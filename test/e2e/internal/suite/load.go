@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// UnderLoad calls do while concurrent callers evaluate repeatedly, each with a pause before each evaluation. It
-// returns the number of successful evaluations and the first error.
+// UnderLoad calls do while concurrent callers evaluate functions repeatedly. Each caller pauses before each evaluation.
+// UnderLoad returns the number of successful evaluations and the first error.
 func UnderLoad(ctx context.Context, callers int, pause time.Duration,
 	evaluate func(ctx context.Context, caller int) error, do func(),
 ) (int64, error) {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AwaitLog waits until a pod logs a line that contains text. It ignores lines from before since.
+// AwaitLog waits until a pod logs a line that contains text. It ignores lines that the pod logged before since.
 func (s *Suite) AwaitLog(t testing.TB, namespace, pod string, since time.Time, text string) {
 	t.Helper()
 	from := metav1.NewTime(since.Truncate(time.Second))

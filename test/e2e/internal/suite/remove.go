@@ -22,8 +22,8 @@ import (
 
 // RemoveNamespace deletes a namespace and waits until it is gone. Tests must call it from a cleanup function. After a
 // failed test, it first saves the namespace's objects and logs. It deletes controllers and pods itself, because the
-// namespace controller waits for half of a pod's grace period. It shortens this period, because a container that is
-// just starting misses SIGTERM, and would run until the period ends.
+// namespace controller would wait for half of a pod's grace period. It shortens this period, because a container that
+// is just starting misses SIGTERM, and would run until the period ends.
 func (s *Suite) RemoveNamespace(t testing.TB, name string) {
 	t.Helper()
 	ctx := CleanupContext(t)
