@@ -107,7 +107,7 @@ func (h *Handler) EvaluateFunction(
 	s.measured.End()
 	s.outputSHA256 = h.lines.hashList(ctx, resp.ResourceList)
 	req.ResourceList = nil // frees the memory of the input: from here on, only the answer uses the memory budget
-	s.err = h.awaitAnswer(ctx, resp, err)
+	s.err = h.reserveAnswer(ctx, resp, err)
 	s.addResponse(resp)
 	if s.err != nil {
 		return nil, s.err
@@ -137,9 +137,9 @@ type droppedError struct{ error }
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// awaitAnswer waits until the memory budget has room for an answer that is larger than its request. It returns a
+// reserveAnswer waits until the memory budget has room for an answer that is larger than its request. It returns a
 // [*droppedError] if the answer must be dropped, and err if the evaluation failed.
-func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
+func (h *Handler) reserveAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
 		reservation.Fail()
