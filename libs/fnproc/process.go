@@ -90,7 +90,6 @@ func (p *process) start(size int) error {
 		p.background.Go(func() { p.gatherOutput(c) })
 	}
 	functions.addOutput(p.stdout)
-	p.watch.addProcess(p)
 	p.watchTempDir()
 	go p.awaitExit()
 	return nil
@@ -176,8 +175,9 @@ type programStart struct {
 	err     error
 }
 
-// run confines the calling thread, starts the program, and registers the process before a Reaper can see it. The
-// process inherits the timer slack of the calling thread.
+// run confines the calling thread, starts the program, and registers the process before a Reaper can see it. Before
+// the Watch sees the process, the Watch would kill another function for the memory of this process. The process
+// inherits the timer slack of the calling thread.
 func (s *programStart) run() {
 	if s.err = s.setup.RestrictThread(); s.err != nil {
 		return
@@ -190,6 +190,7 @@ func (s *programStart) run() {
 	s.process.Process, s.err = os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), s.attr)
 	if s.err == nil {
 		functions.addProcess(s.process.Pid)
+		s.process.watch.addProcess(s.process)
 	}
 }
 
@@ -302,7 +303,6 @@ func (p *process) awaitOutput(ctx context.Context) {
 // finish kills the remaining processes in the group of an exited process, frees its resources and returns its state.
 // The owner of the process, an evaluation or the Runner, must call finish exactly once.
 func (p *process) finish() (*os.ProcessState, error) {
-	defer p.watch.removeProcess(p)
 	p.mu.Lock()
 	p.killLocked() // kills the rest of the process group
 	p.mu.Unlock()
@@ -334,6 +334,7 @@ func (p *process) interruptPipes() {
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
 	defer functions.forgetProcess(p.Pid)
+	defer p.watch.removeProcess(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reaped = true

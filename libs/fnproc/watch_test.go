@@ -70,7 +70,8 @@ func TestWatchKillsSparesFirst(t *testing.T) {
 	const limit = 64 << 20
 	for _, evaluations := range []int{0, 1} {
 		t.Run(fmt.Sprintf("memory, %d evaluations", evaluations), func(t *testing.T) {
-			greedy, greedyDir := install(t, fmt.Sprintf("keep=%d", limit))
+			keep, greedyDir := install(t, fmt.Sprintf("keep=%d", limit))
+			greedy := shell("exec " + keep.Path)
 			bystander, dir := install(t, fmt.Sprintf("keep=%d", limit/4))
 			usage := func() (fnproc.Usage, bool) {
 				return fnproc.Usage{Limit: limit, Free: limit - residentSize(dir) - residentSize(greedyDir)}, true
@@ -95,13 +96,15 @@ func TestWatchKillsSparesFirst(t *testing.T) {
 	})
 }
 
-// killSpare starts a spare process of cmd while evaluate runs and after ready returns true. It waits until the Watch
-// has killed the spare process.
+// killSpare starts a spare process of the shell script in cmd, while evaluate runs and after ready returns true. The
+// script waits until the Watch knows the spare process. killSpare waits until the Watch has killed the process.
 func killSpare(
 	t *testing.T, watch *fnproc.Watch, cmd fnproc.Command,
 	evaluate func(context.Context, *fnproc.Runner), ready func() bool,
 ) {
 	t.Helper()
+	known := filepath.Join(t.TempDir(), "known")
+	cmd.Args[1] = "until test -e " + known + "; do sleep 0.01; done; " + cmd.Args[1]
 	killed := make(chan struct{}, 1)
 	runner := maintained(t, fnproc.Config{
 		Watch: watch, Total: 1, Unused: time.Hour, Busy: 100,
@@ -126,6 +129,10 @@ func killSpare(
 	running.Go(func() { evaluate(ctx, runner) })
 	await.Equal(t, "the evaluation uses its memory", ready, true)
 	runner.Prepare(cmd)
+	awaitWaiting(t, runner, 1)
+	if err := os.WriteFile(known, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case <-killed:
 	case <-time.After(5 * time.Minute):

@@ -17,7 +17,7 @@ var named = []mutation{
 	},
 	{
 		Name: "a request that leaves the queue does not admit the next", Package: "libs/evalserve",
-		Edits: []edit{{`b\.admitFitting\(\) // a request behind it[^\n]*`, ""}},
+		Edits: []edit{{`b\.admitFitting\(\) // requests behind w[^\n]*`, ""}},
 	},
 	{
 		Name: "a function may use all memory", Package: "libs/evalserve",
