@@ -8,7 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Action is a decision of the [Machine], such as creating a pod. The caller carries it out in the background.
+// Action is a decision of the [Machine], such as the creation of a pod. The caller of the Machine carries it out in the
+// background.
 type Action interface{ isAction() }
 
 // Grant grants a lease on a pod.
@@ -71,15 +72,15 @@ type Create struct {
 // Delete deletes a pod and its Service. The result is the event [PodGone] or [DeleteFailed].
 type Delete struct {
 	Name, UID string
-	// Version is the resource version that the pod must still have, or empty for any. An unused pod must be unchanged,
-	// because another replica may have extended its expiry.
+	// Version is the resource version that the pod must still have, or empty for any version. It prevents the deletion of
+	// an unused pod whose expiry another replica has extended.
 	Version  string
 	Function Function
 	Slot     int
 	Reason   string
 	// Eviction is the kind of deletion, as a label value for metrics.
 	Eviction string
-	// Foreign is true if the pod must be deleted although another replica owns its function.
+	// Foreign is true if this replica must delete the pod although another replica owns its function.
 	Foreign bool
 }
 
@@ -102,8 +103,8 @@ type Extend struct {
 	ReclaimAfter time.Time
 }
 
-// Probe checks the health of a pod until the pod is healthy or deleted, or Timeout has passed. The result is the
-// event [Probed]. If the pod does not answer for a while, a single event [Unanswered] is sent before.
+// Probe checks the health of a pod repeatedly until the pod is healthy or deleted, or Timeout has passed. The result is
+// the event [Probed]. If the pod does not answer for 2 s, a single event [Unanswered] is sent before.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
@@ -116,7 +117,7 @@ type Probe struct {
 // Unprobe cancels the running probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown hands over this replica's functions to replicas that can own them, because its pods do not answer. An
+// StandDown hands over this replica's functions to its peers, because function pods do not answer this replica. An
 // empty reason permits this replica to own functions again.
 type StandDown struct{ Reason string }
 

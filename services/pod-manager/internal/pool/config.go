@@ -15,8 +15,8 @@ type Function struct {
 
 // Limits restricts a function's pods and leases. MaxPods, MaxWaitlistLength and MaxConcurrency count as 1 if zero.
 type Limits struct {
-	// MaxPods is the maximum number of usable pods. Draining pods do not count, so that new pods can be created before
-	// draining pods are gone. While an outdated pod is replaced, one more pod may exist.
+	// MaxPods is the maximum number of usable pods, which accept leases now or later. Draining pods do not count, so that
+	// new pods can be created before draining pods are gone. While an outdated pod is replaced, one more pod may exist.
 	MaxPods int
 	// MaxWaitlistLength is the maximum number of leases per pod, granted or waiting. If there are more leases, a
 	// further pod is created, up to MaxPods.
@@ -41,7 +41,7 @@ type Config struct {
 	ScanInterval time.Duration
 	// SchedulingTimeout is the time after which waiting leases fail if their pod is not scheduled to a node.
 	SchedulingTimeout time.Duration
-	// InProcess is true if callers run in this process, and so cannot be redirected to other replicas.
+	// InProcess is true if callers run in this process. They cannot be redirected to other replicas.
 	InProcess bool
 	// Template is the version of the template for new pods. No pod counts as outdated while it is empty, because the
 	// template is unknown.
@@ -65,6 +65,6 @@ func (c Config) limitsOf(f Function) Limits {
 	return l
 }
 
-// version identifies the template and settings of a pod. A pod from an earlier release has no settings version, and
-// so is never current.
+// version identifies the template and settings of a pod. A pod from an earlier release has no settings version, and so
+// never has the current version.
 type version struct{ template, settings string }

@@ -9,13 +9,12 @@ import (
 )
 
 const (
-	// silenceTimeout is the time from the report that a pod does not answer until the pod is drained. The report
-	// follows 2 s without an answer. silenceTimeout is also the minimum time between two tests of the network by
-	// probes.
+	// silenceTimeout is the delay before a pod is drained after the report that it does not answer. This report follows 2
+	// s without an answer. silenceTimeout is also the minimum time between two tests of the network.
 	silenceTimeout = 3 * time.Second
-	// sampleInterval is the interval at which a few serving pods are probed while all pods answer.
+	// sampleInterval is the interval at which a few ready pods are probed to test the network while all pods answer.
 	sampleInterval = 5 * time.Second
-	// minSilentPods is the minimum number of silent pods for which the network counts as broken. A single answer of
+	// minSilentPods is the minimum number of unresponsive pods at which the network counts as broken. A single answer of
 	// another pod proves that the network works.
 	minSilentPods = 2
 	// sampleSize is the maximum number of ready pods that are probed together to test the network. They run on
@@ -26,11 +25,11 @@ const (
 // connectivity tracks whether this replica can reach function pods. A pod is silent if it does not answer probes
 // although Kubernetes reports it as ready. Either the pod or the network to the pod is then broken.
 type connectivity struct {
-	// silent contains the moment at which each unresponsive pod was detected, by pod name.
+	// silent maps the name of each unresponsive pod to the moment when its silence was detected.
 	silent     map[string]moment
-	lastAnswer uint64    // number of the last event with an answer of a pod
+	lastAnswer uint64    // number of the last event that reported an answer of a pod
 	sampledAt  time.Time // time of the last sample
-	lost       string    // reason that this replica counts as disconnected, else empty
+	lost       string    // reason that this replica counts as disconnected, or empty
 }
 
 func (e Unanswered) applyTo(m *Machine, s *step) {
@@ -43,7 +42,7 @@ func (e Unanswered) applyTo(m *Machine, s *step) {
 // recordSilence records that a pod does not answer probes, and probes other pods to test the network.
 func (m *Machine) recordSilence(s *step, p *pod) {
 	if _, known := m.connectivity.silent[p.name]; known || !p.observed.Ready {
-		return // a pod that is not ready may not have started
+		return // the pod may not have started yet
 	}
 	m.connectivity.silent[p.name] = s.moment
 	m.sampleServing(s)
@@ -114,7 +113,7 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost marks this replica as disconnected if at least two pods (minSilentPods) are silent. After a change, it
+// setLost marks this replica as disconnected if at least two pods (minSilentPods) do not answer. After a change, it
 // emits [StandDown]. unheard is the number of pods that were silent since the last answer of any pod.
 func (m *Machine) setLost(s *step, unheard int) {
 	former, lost := m.connectivity.lost, ""
@@ -130,8 +129,8 @@ func (m *Machine) setLost(s *step, unheard int) {
 
 // confirmsSilence reports whether a draining pod may be deleted. A pod that does not answer may be healthy if this
 // replica is disconnected. Its deletion waits until Kubernetes no longer reports it as ready, or until 3 s
-// (silenceTimeout) after another pod answered. The 3 s are necessary, because pods do not answer all at once when a
-// network recovers.
+// (silenceTimeout) after another pod answered. The delay of 3 s is necessary because pods answer one after another when
+// a network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {
@@ -145,7 +144,7 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent makes a drained pod ready again if it was drained for its silence and now answers a probe.
+// reviveSilent makes a pod ready again if it was drained because it did not answer, and now answers a probe.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

@@ -15,18 +15,18 @@ type Event interface{ applyTo(m *Machine, s *step) }
 // LeaseID identifies a lease. Callers must use each LeaseID only once.
 type LeaseID uint64
 
-// LeaseRequested requests a lease on a pod. The answer is any number of [Report] actions, followed by a single
+// LeaseRequested requests a lease on a pod. The pool answers with any number of [Report] actions, followed by a single
 // [Grant] or [Reject]. A [LeaseEnded] before the Grant or Reject cancels the request.
 type LeaseRequested struct {
 	Lease    LeaseID
 	Function Function
 	// Avoid contains the names of pods that failed during the caller's earlier attempts.
 	Avoid []string
-	// Tried contains the addresses of replicas that the caller already asked for this lease.
+	// Tried contains the addresses of replicas that the caller already called for this lease.
 	Tried []string
 }
 
-// LeaseEnded ends a granted lease, or cancels a waiting lease. Unknown leases are ignored.
+// LeaseEnded ends a granted lease, or cancels a waiting lease. The Machine ignores it if the lease is unknown.
 type LeaseEnded struct {
 	Lease LeaseID
 	// Broken is the caller's description of the pod's failure. It is empty if the caller found no failure.
@@ -43,16 +43,16 @@ type Observation struct {
 	Name, UID, ResourceVersion string
 	Function                   Function
 	Slot                       int
-	// ByTag is true if the pod's image is specified by a tag without a digest. The tag may have moved, so the node may
-	// run another digest than Function.Digest.
+	// ByTag is true if the pod's image is specified by a tag without a digest. The tag may have moved since then, so the
+	// node may run an image with another digest than Function.Digest.
 	ByTag bool
-	// TemplateVersion and SettingsVersion are the versions of the template and settings of the pod. They are empty if
-	// the pod's annotations do not contain them.
+	// TemplateVersion and SettingsVersion are the versions of the template and settings from which the pod was built. They
+	// are empty if the pod lacks these annotations.
 	TemplateVersion, SettingsVersion string
 	// Identity is the identity that the pod proves to its callers. It is zero for a pod without a certificate.
 	Identity Identity
 	Created  time.Time
-	// ReclaimAfter is the time after which the pod is deleted if unused. It is zero without a valid annotation.
+	// ReclaimAfter is the time after which the pod is deleted if unused. It is zero if the pod has no valid annotation.
 	ReclaimAfter time.Time
 
 	// Phase is the pod's progress towards readiness, such as the pull of its image. PhaseConnecting means that the
@@ -79,7 +79,7 @@ type Identity struct{ ID, Secret string }
 
 func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
-// Phase is a step in a caller's wait for a pod, such as the pull of the image. Later phases have greater values.
+// Phase is a step in a caller's wait for a pod, such as the pull of the image. Later steps have greater values.
 type Phase = podmanagerv1.Phase
 
 // The phases of a wait, in order.
@@ -111,16 +111,16 @@ type ProblemKind int
 const (
 	// None means that there is no problem.
 	None ProblemKind = iota
-	// Stuck means that the pod may become ready, but a user may have to act, for instance if an image pull fails.
+	// Stuck means that the pod may still become ready, but a user may have to act, for instance if an image pull fails.
 	Stuck
-	// Held means that the pod becomes ready by itself after a temporary problem, for instance when a node is free or
-	// the Kubernetes API recovers.
+	// Held means that a temporary problem delays the pod. The pod becomes ready without a user, for instance when a node
+	// is free or the Kubernetes API recovers.
 	Held
-	// Lost means that this pod will not serve, for instance after an eviction, but a new pod may.
+	// Lost means that this pod will not serve, for instance after an eviction. A new pod may serve.
 	Lost
 	// Full means that a ResourceQuota refuses the pod. The pod can be created after another pod is deleted.
 	Full
-	// Fatal means that no pod, old or new, can become ready, for instance because the image cannot be pulled.
+	// Fatal means that neither this pod nor a new pod can become ready, for instance because the image cannot be pulled.
 	Fatal
 )
 
@@ -130,8 +130,8 @@ func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 // broken reports whether the problem prevents the pod from ever becoming ready.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
 
-// ForeignObserved reports a pod of another function runner with an id like those of this program. New pods must not
-// use the id, because a Service with this id would select the foreign pod.
+// ForeignObserved reports a pod of another function runner. New pods must not use its id, because a Service with this
+// id would also select the foreign pod.
 type ForeignObserved struct{ Name, ID string }
 
 // PodGone reports that a pod no longer exists. The pod may have belonged to another function runner.
@@ -155,8 +155,8 @@ type Probed struct {
 	Unhealthy string
 }
 
-// Unanswered reports that a pod has not answered a [Probe] for a while. The probe continues. Probes with a timeout
-// do not send this event.
+// Unanswered reports that a pod has not answered a [Probe] for 2 s. The probe continues. Probes with a timeout do not
+// send this event.
 type Unanswered struct {
 	Name, UID string
 	Question  uint64
@@ -192,7 +192,7 @@ type Owner struct {
 	Mine bool
 	// Address is the address where gateways reach an owner other than this replica. It is empty if unknown.
 	Address string
-	// Alone is true if replicas do not coordinate, so that other replicas may own the function too.
+	// Alone is true if replicas do not coordinate, so that several replicas may act as the owner.
 	Alone bool
 }
 

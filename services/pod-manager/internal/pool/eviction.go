@@ -12,17 +12,18 @@ import (
 // when a pod is deleted.
 const quotaRetry = 10 * time.Second
 
-// takeoverTime is the maximum time until other replicas take over from a replica that cannot renew its Lease.
+// takeoverTime is the maximum time until other replicas take over the functions of a replica that cannot renew its
+// Lease.
 const takeoverTime = 20 * time.Second
 
 // watchLag is the maximum delay before this replica observes another replica's extension of a pod's expiry.
 const watchLag = 2 * time.Second
 
-// capacity tracks whether the namespace's ResourceQuota is used up. While it is used up, pools that need a pod wait
-// in line. The least recently used idle pods are deleted to make room for them.
+// capacity tracks whether the namespace's ResourceQuota is used up. While it is used up, pools that need a pod wait in
+// line, and the least recently used idle pods are deleted to make room.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
-	// refused is the message with which Kubernetes last refused a pod. No pod is created until refusedUntil.
+	// refused is the message with which Kubernetes last refused a pod. Until refusedUntil, this replica creates no pods.
 	refused      string
 	refusedUntil time.Time
 }
@@ -35,7 +36,7 @@ func (c *capacity) admits(now time.Time, p *pool) bool {
 	return !c.atQuota(now) && (len(line) == 0 || line[0] == p)
 }
 
-// rankedLine returns the pools that wait for capacity. Pools without a usable pod are first.
+// rankedLine returns the pools that wait for capacity. Pools without a usable pod come first.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int {
@@ -58,10 +59,10 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. Pods that are
-// already leaving make room for the first pools. If this replica has no idle pods, it redirects callers of a pool
-// without a pod, because each replica knows best the idle pods of its own functions. Pods of other owners are the
-// last resort, see mayEvictForeign.
+// evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. Pods that are already
+// being removed make room for the first pools in line. If this replica has no idle pods, it redirects the callers of a
+// pool without pods, because each replica knows best the idle pods of its own functions. It drains pods of other owners
+// last, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -96,9 +97,9 @@ func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	return true
 }
 
-// mayEvictForeign reports whether idle pods of other owners may be drained to make room for a pool. If callers can
-// use another replica, a lease must first wait for 20 s (takeoverTime). An owner that cannot use the Kubernetes API
-// does not write its uses of pods, and loses its functions within this time.
+// mayEvictForeign reports whether idle pods of other owners may be drained to make room for a pool. If callers can use
+// another replica, a lease must first wait for 20 s (takeoverTime). Within this time, an owner that cannot write the
+// use of its pods to the Kubernetes API loses its functions.
 func (m *Machine) mayEvictForeign(s *step, p *pool) bool {
 	return m.config.InProcess || p.owner.Alone ||
 		(len(p.queue) > 0 && s.age(p.queue[0].requested.at) >= takeoverTime)
@@ -117,9 +118,9 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned
-// is false, it returns all other idle pods, except pods with a recently extended expiry. Replicas regularly extend
-// the expiry of pods in use, so another replica may use such a pod.
+// idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned is
+// false, it returns all other idle pods, except pods whose expiry another replica recently extended. Replicas regularly
+// extend the expiry of pods in use, so another replica may use such a pod.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {
@@ -138,7 +139,7 @@ func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	return idle
 }
 
-// sendOn redirects waiting callers to other replicas if the pool has no usable pod. Callers that have tried all
+// sendOn redirects waiting callers to other replicas if the pool has no usable pod. Callers that have already tried all
 // replicas continue to wait here.
 func (m *Machine) sendOn(s *step, p *pool) {
 	if p.countUsable() > 0 || m.config.InProcess {
@@ -152,7 +153,7 @@ func (m *Machine) sendOn(s *step, p *pool) {
 	}
 }
 
-// waitReason explains to users a function's wait for capacity.
+// waitReason explains to users why a function waits for capacity.
 func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }

@@ -12,16 +12,17 @@ import (
 
 // health contains the state of a pod's probes.
 type health struct {
-	probedAddress string // address of the open probe; it is empty if no probe is open
+	probedAddress string // address of the running probe, or empty
 	probeNumber   uint64 // number of the last probe
-	// checkedEarly is true if the check of the pod began before a lease reported the pod as broken.
+	// checkedEarly is true if the check of the pod began before any lease reported the pod as broken.
 	checkedEarly bool
 }
 
-// checkTimeout is the timeout of the probe of a pod that may be broken. The pod gets no leases during the probe.
+// checkTimeout is the timeout of a probe that checks a possibly broken pod. The pod gets no leases during the check.
 const checkTimeout = 3 * time.Second
 
-// probe probes a pod, unless a probe of its current address is already running. A zero timeout means no limit.
+// probe starts a health probe of a pod, unless a probe of its current address is already running. A zero timeout means
+// no limit.
 func (p *pod) probe(s *step, timeout time.Duration) {
 	address := cmp.Or(p.observed.HealthAddress, p.observed.Address)
 	if p.health.probedAddress == address {
@@ -35,7 +36,7 @@ func (p *pod) probe(s *step, timeout time.Duration) {
 	})
 }
 
-// endProbe cancels a pod's open probe.
+// endProbe cancels a pod's running probe.
 func (p *pod) endProbe(s *step) {
 	if p.health.probedAddress != "" {
 		p.health.probedAddress = ""
@@ -43,8 +44,8 @@ func (p *pod) endProbe(s *step) {
 	}
 }
 
-// check probes a ready pod that may be broken. The pod gets no leases until it answers. The reason is shown to
-// users.
+// check probes a ready pod that may be broken. The pod gets no leases until it answers. early sets checkedEarly, and
+// reason is shown to users.
 func (p *pod) check(s *step, early bool, reason string) {
 	p.setState(s.at, checking, reason)
 	p.health.checkedEarly = early
@@ -65,7 +66,7 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the observation before. Containers that
+// containersStopped reports whether a pod's containers stopped since the previous observation, before. Containers that
 // Kubernetes never reported as running do not count, because a probe may succeed before this report.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
@@ -73,7 +74,7 @@ func (p *pod) containersStopped(before Observation) bool {
 	return !p.observed.containersRun() && (p.ran || stalled || lostAddress)
 }
 
-// lostReadiness reports whether a serving pod is no longer ready in Kubernetes, such as after a node failure.
+// lostReadiness reports whether Kubernetes no longer reports a serving pod as ready, such as after a node failure.
 func (p *pod) lostReadiness(before Observation) bool {
 	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
@@ -92,8 +93,8 @@ func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
-// isStalled reports whether a pod's problem lasted so long that waiting leases must fail. The limit is at most 2
-// seconds for problems such as an unavailable registry. A pod may wait longer for a node (unscheduled), because an
+// isStalled reports whether a pod's problem lasted so long that waiting leases must fail. For problems such as an
+// unavailable registry, the limit is at most 2 seconds. For a pod without a node, the limit is unscheduled, because an
 // autoscaler may need minutes to add a node.
 func (p *pod) isStalled(now time.Time, unscheduled time.Duration) bool {
 	timeout := min(unscheduled, 2*time.Second)
@@ -103,7 +104,7 @@ func (p *pod) isStalled(now time.Time, unscheduled time.Duration) bool {
 	return !p.stalledSince.IsZero() && now.Sub(p.stalledSince) >= timeout
 }
 
-// overdueProblem returns a problem if a pod exceeded the timeout of its state, and otherwise the zero Problem.
+// overdueProblem returns a problem if a pod exceeded the timeout of its state, or the zero Problem.
 func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
@@ -120,7 +121,8 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that was not as expected, "ready" or "there", before its timeout.
+// lateProblem returns the problem of a pod that was not ready, or not there, before its timeout. expected is "ready" or
+// "there".
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -141,7 +143,7 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of consecutive attempts to create a pod before the waiting leases are rejected. It
+	// maxAttempts is the number of failed attempts in a row to create a pod, after which waiting leases are rejected. It
 	// applies to pods that are lost before they become ready.
 	maxAttempts = 3
 	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
@@ -151,7 +153,8 @@ const (
 	maxHeldBackoff = 4 * time.Second
 	// failureMemory is the time after which a failed attempt to create a pod no longer affects new leases.
 	failureMemory = time.Minute
-	// maxBroken is the number of consecutive reports of a broken pod that drain it even if its probes succeed.
+	// maxBroken is the number of consecutive leases that report a pod as broken. The pod is then drained even if its
+	// probes succeed.
 	maxBroken = 3
 )
 
@@ -165,7 +168,7 @@ type failure struct {
 }
 
 // countAttempt counts a failed attempt to create a pod, and delays the next attempt. The delay doubles with each
-// attempt. After lost pods, the delay starts only with the third consecutive failure (maxAttempts).
+// attempt. If the new pods were lost, only the third consecutive failure (maxAttempts) causes a delay.
 func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
@@ -182,8 +185,8 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	f.until = now.Add(f.backoff)
 }
 
-// backsOff reports whether it is too early for the next attempt to create a pod. Without leases that need a pod,
-// attempts are at least a minute (failureMemory) apart.
+// backsOff reports whether it is too early for the next attempt to create a pod. needed is true if leases need the pod.
+// Otherwise, attempts are at least a minute (failureMemory) apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
@@ -206,8 +209,8 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt to create a pod. A pod that was ready does not count if a new pod
-// may work. If several pods are lost together, only the first counts.
+// countLoss counts a lost pod as a failed attempt to create a pod. It ignores a pod that was ready, unless new pods
+// would have the same problem. If several pods are lost together, only the first counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
@@ -216,7 +219,7 @@ func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	p.countFailure(s, problem)
 }
 
-// countDeletion counts a deletion by another client, before the pod was ready, as a failed attempt to create a pod.
+// countDeletion counts a pod that another client deleted before it was ready as a failed attempt to create a pod.
 func (p *pool) countDeletion(s *step, pod *pod) {
 	reason := "pod " + pod.name + " was deleted by another client before it was ready"
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
@@ -232,7 +235,7 @@ func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 // consecutive reports (maxBroken), the pod is drained instead.
 func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
-		return // already checked, or leaving
+		return // the pod is already being checked or removed
 	}
 	pod.health.checkedEarly = false
 	if pod.use.broken++; pod.use.broken >= maxBroken {

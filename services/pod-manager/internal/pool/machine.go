@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Machine decides about the pods and leases of all functions. A Machine is not safe for concurrent use.
+// Machine decides which pods of all functions exist, and which pods serve which leases. A Machine is not safe for
+// concurrent use.
 type Machine struct {
 	config Config
 	// since is the moment when the template last changed, or this replica's start.
 	since moment
-	// pools is sorted by creation, so that the same events always lead to the same actions.
+	// pools is sorted by creation time, so that the same events always lead to the same actions.
 	pools        []*pool
 	byFunction   map[Function]*pool
 	pods         podIndex
@@ -62,12 +63,12 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	return s.actions
 }
 
-// nextPool returns the next pool to reconcile, or nil. Pools marked as dirty come first. The first pool in line for
-// capacity is next if the ResourceQuota has room.
+// nextPool returns the next pool to reconcile, or nil. Pools marked as dirty come first. Then comes the first pool that
+// waits for capacity, if the ResourceQuota has room.
 func (m *Machine) nextPool() *pool {
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
-		m.step.dirty = slices.Delete(dirty, 0, 1) // reuses the memory
+		m.step.dirty = slices.Delete(dirty, 0, 1) // keeps the capacity of the slice
 		return p
 	}
 	if line := m.capacity.rankedLine(); len(line) > 0 && !m.capacity.atQuota(m.step.at) {
@@ -111,7 +112,7 @@ func (m *Machine) removePod(s *step, p *pod) {
 	m.capacity.refusedUntil = time.Time{} // after the deletion, the quota may admit a new pod
 	p.pool.pods = slices.DeleteFunc(p.pool.pods, func(other *pod) bool { return other == p })
 	p.pool.emptySince = s.at
-	p.setState(s.at, deleting, p.reason) // because remaining leases still refer to the pod
+	p.setState(s.at, deleting, p.reason) // leases may still refer to the removed pod
 	s.markDirty(p.pool)
 }
 
@@ -141,7 +142,7 @@ func (m *Machine) createMissing(s *step, p *pool) {
 			m.enterLine(s, p)
 			return
 		}
-		m.capacity.leaveLine(p) // a further pod requires a new place in line
+		m.capacity.leaveLine(p) // for a further pod, the pool must enter the line again
 		m.createPod(s, p, reason)
 	}
 	m.capacity.leaveLine(p)
@@ -179,8 +180,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// Leases wait for capacity only as long as a pod may need to become ready. Either Kubernetes does not delete
-	// draining pods, or too many pools need a pod.
+	// Leases wait for capacity at most as long as a pod may take to become ready. A longer wait means that Kubernetes does
+	// not delete draining pods, or that too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
@@ -206,7 +207,7 @@ func (m *Machine) obstacleOf(p *pool) string {
 	}
 }
 
-// deleteDrained deletes the pool's draining pods without leases, except pods that another replica deletes.
+// deleteDrained deletes the pool's draining pods without leases. It skips pods that another replica must delete.
 func (m *Machine) deleteDrained(s *step, p *pool) {
 	for _, pod := range p.pods {
 		if pod.state.usable() || pod.use.leases > 0 || !pod.isDeletedHere() {
@@ -218,7 +219,7 @@ func (m *Machine) deleteDrained(s *step, p *pool) {
 		first := pod.removal.retryAt.IsZero()
 		pod.removal.retryAt = s.at.Add(deletionTimeout)
 		if pod.observed.Deleting && first {
-			continue // another client is deleting it
+			continue // another client is already deleting the pod
 		}
 		pod.setState(s.at, deleting, pod.reason)
 		pod.health.probedAddress = ""
@@ -239,7 +240,7 @@ func (e LeaseRequested) applyTo(m *Machine, s *step) {
 	p.queue = append(p.queue, l)
 	m.leases.checkAvoided(s, l)
 	m.leases.rejectOutOfMemory(s, p)
-	m.leases.grantWaiting(s, p) // first, because leases that are granted at once do not fill the queue
+	m.leases.grantWaiting(s, p) // before the length check: leases granted at once need no place
 	m.redirectWaiting(s, p)
 	if slices.Contains(p.queue, l) && len(p.queue) > p.limits.MaxQueue {
 		m.leases.rejectExhausted(s, l, "%d evaluations wait for %s already, which is the limit",
@@ -283,7 +284,7 @@ func (e PodObserved) applyTo(m *Machine, s *step) {
 	}
 	another := known && p.uid != "" && p.uid != o.UID
 	if another && o.Created.Before(p.observed.Created) {
-		return // late event about the former pod of this name
+		return // late event about the previous pod with this name
 	}
 	if another {
 		m.removePod(s, p) // a new pod uses the name
@@ -337,9 +338,10 @@ func (e CreateFailed) applyTo(m *Machine, s *step) {
 		return
 	}
 	if e.Problem.Kind == Held && !m.config.InProcess {
-		e.Problem.Kind = Lost // after some attempts, gateways get the reason and can ask again, whereas other callers wait
+		// Gateways get the error after some attempts, because they can retry. Callers in this process wait instead.
+		e.Problem.Kind = Lost
 	}
-	// Redirect callers only if other replicas may exist. Otherwise, callers get the reason after some attempts.
+	// Redirect callers only if other replicas may exist. Otherwise, callers get the error after some attempts.
 	e.Problem.Unreachable = e.Problem.Unreachable && !m.config.InProcess &&
 		(m.ownership.replicas > 1 || !p.pool.owner.isCertain())
 	p.pool.countFailure(s, e.Problem)
@@ -356,7 +358,7 @@ func (e DeleteFailed) applyTo(m *Machine, s *step) {
 	p.setState(s.at, draining, p.reason)
 	p.removal.backoff = min(max(2*p.removal.backoff, minDeletionBackoff), deletionTimeout)
 	p.removal.retryAt = s.at.Add(p.removal.backoff)
-	p.pool.followObservation(s, p, p.observed) // the pod may have changed since the request
+	p.pool.followObservation(s, p, p.observed) // the pod may have changed since the deletion was requested
 	s.markDirty(p.pool)
 }
 
@@ -414,7 +416,7 @@ func (Tick) applyTo(m *Machine, s *step) {
 		m.lastScan = s.at
 		m.collectGarbage(s)
 	}
-	s.dirty = append(s.dirty[:0], m.pools...) // because any timeout or delay may be over
+	s.dirty = append(s.dirty[:0], m.pools...) // any timeout or delay of a pool may have expired
 }
 
 // collectGarbage drains expired pods and pods above MaxPods in the pools that this replica owns. It also removes
@@ -441,14 +443,14 @@ func (m *Machine) collectGarbage(s *step) {
 
 // timeOut drains or forgets pods that exceed a timeout, for instance because they do not become ready.
 func (m *Machine) timeOut(s *step, p *pool) {
-	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop may remove a pod
+	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop removes pods
 		pod := p.pods[i]
 		switch problem := pod.overdueProblem(s.at, m.config.SchedulingTimeout); {
 		case problem.Kind == None:
-		case !p.isManaged() && pod.state == starting: // its owner decides
+		case !p.isManaged() && pod.state == starting: // the replica that owns the function decides
 		case pod.state == creating:
-			// Remove the pod only from memory. It may not exist, or another replica may use it, because replicas choose
-			// equal names. If the pod exists, a later event adds it again.
+			// Remove the pod only from memory, not from Kubernetes. It may not exist, or another replica may use it, because
+			// replicas choose equal names. If the pod exists, a later event adds it again.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

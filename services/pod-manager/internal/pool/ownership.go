@@ -34,19 +34,19 @@ func (e OwnersChanged) applyTo(m *Machine, s *step) {
 	}
 }
 
-// adoptPods takes over the management of a pool's pods when this replica becomes the pool's owner.
+// adoptPods starts to manage a pool's pods when this replica becomes the pool's owner.
 func (p *pool) adoptPods(s *step) {
 	for _, pod := range p.pods {
 		p.followObservation(s, pod, pod.observed)
 		if pod.state == ready && pod.observed.Address != "" {
-			pod.probe(s, 0) // the pod serves until it turns out to be silent
+			pod.probe(s, 0) // the pod serves unless it does not answer
 		}
 	}
-	p.failure = failure{} // the former owner's attempts are unknown
+	p.failure = failure{} // the former owner's failed attempts are unknown here
 }
 
-// handOver ends the management of a pool's pods when another replica becomes the pool's owner. It cancels deletions
-// and probes of the pods, because the new owner decides. Leases on the pods continue.
+// handOver stops managing a pool's pods when another replica becomes the pool's owner. It cancels deletions and probes
+// of the pods, because the new owner decides. Leases on the pods continue.
 func (p *pool) handOver(s *step) {
 	for _, pod := range p.pods {
 		pod.returnToStarting(s)
@@ -55,13 +55,13 @@ func (p *pool) handOver(s *step) {
 	}
 }
 
-// isManaged reports whether this replica creates and probes pods of the pool. It manages the pools that it owns,
-// and pools for which callers wait here.
+// isManaged reports whether this replica creates and probes pods of the pool. It does so for the pools that it owns,
+// and for pools for which callers wait here.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
-// incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It returns
-// "" if this replica is the only owner. A disconnected replica stays the owner only if all replicas are
-// disconnected, and then no replica can do better.
+// incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It also returns
+// "" if this replica is the certain owner. A disconnected replica remains the owner only if all replicas are
+// disconnected, so that no other replica could serve better.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || p.owner.isCertain() {
 		return ""
@@ -69,9 +69,9 @@ func (m *Machine) incapacity(p *pool) string {
 	return cmp.Or(m.ownership.lost, m.connectivity.lost)
 }
 
-// trustReadiness takes the readiness of another replica's pod from Kubernetes. The owner probes the pod; this replica
-// does so only while leases wait for it here (see probeForOwner). But this replica must know which pods are ready,
-// because it grants leases on them when gateways cannot reach the owner.
+// trustReadiness adopts the readiness that Kubernetes reports for a pod of another replica's function. The owner probes
+// the pod. This replica probes it only while leases wait for it here (see probeForOwner). It must still know the ready
+// pods, because it grants leases on them when gateways cannot reach the owner.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
@@ -97,8 +97,8 @@ func (p *pool) probeForOwner(s *step) {
 	}
 }
 
-// redirectWaiting redirects waiting callers to the replica that owns the function, unless they already tried it. If
-// this replica cannot serve the pool, it redirects the remaining callers to any replica.
+// redirectWaiting redirects waiting callers to the replica that owns the function, unless they already tried that
+// replica. If this replica cannot serve the pool, it redirects the remaining callers to any replica.
 func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {

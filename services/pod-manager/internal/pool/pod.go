@@ -14,7 +14,7 @@ type moment struct {
 	at    time.Time
 }
 
-// step collects the actions that result from an event, and the pools that must still be reconciled.
+// step collects the actions that result from an event, and the pools that must be reconciled after it.
 type step struct {
 	moment
 	actions []Action
@@ -36,11 +36,11 @@ func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }
 type state int
 
 const (
-	creating state = iota // requested, not observed yet
+	creating state = iota // requested, but not observed in Kubernetes yet
 	starting              // not ready yet
 	ready                 // accepts leases
 	checking              // possibly broken, waits for the result of a probe
-	draining              // gets no new leases, and is deleted after its last lease
+	draining              // accepts no new leases, is deleted after its last lease
 	deleting              // deletion in progress
 )
 
@@ -54,8 +54,10 @@ type pod struct {
 	observed  Observation // last observation
 
 	state  state
-	reason string    // reason for the state, for users
-	since  time.Time // start of the state, or for starting and deleting pods, of the creation or the removal
+	reason string // explains the state to users
+	// since is the start of the current state. For a starting pod, it is the time when the pod was created or got a node.
+	// For a draining or deleting pod, it is the start of the removal.
+	since time.Time
 
 	adopted bool // true if another process created the pod
 	// countsAsAttempt is true if the loss of the pod counts as a failed attempt to create a pod. It is false for pods
@@ -65,7 +67,7 @@ type pod struct {
 	ran             bool      // true if Kubernetes reported that the containers run
 	learnedAt       moment    // first event about the pod
 	becameReady     moment    // zero until the pod was ready
-	stalledSince    time.Time // start of a problem that may end by itself, such as a failing image pull, or zero
+	stalledSince    time.Time // start of a problem that may pass, such as a failing image pull, or zero
 
 	expiry  expiry
 	use     use
@@ -77,27 +79,28 @@ type pod struct {
 type use struct {
 	leases    int // current leases
 	total     int64
-	lastGrant uint64 // number of the pod's last grant
+	lastGrant uint64 // sequence number of the last grant on this pod
 	broken    int    // consecutive leases that reported the pod as broken
 }
 
 // removal describes the reason and the progress of a pod's deletion.
 type removal struct {
 	eviction string // kind of reason, for metrics
-	version  string // see Delete.Version
+	version  string // resource version, see Delete.Version
 	unsound  bool   // true if the pod is broken
-	// unexplained is true if the pod stopped answering and the kubelet has not reported the reason yet.
+	// unexplained is true if the pod stopped answering, and the kubelet has not reported the cause yet.
 	unexplained bool
-	// silentSince is the moment when the pod stopped answering probes. It is zero if this did not cause the draining.
+	// silentSince is the moment when the pod stopped answering probes. It is zero if the pod is draining for another
+	// reason.
 	silentSince moment
-	// confirmedAt is the time when an answer of another pod proved that the network works, and so this pod is broken.
-	// It is zero until then.
+	// confirmedAt is the time when another pod answered a probe. This proves that the network works, so that the silent
+	// pod is broken. It is zero until then.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	backoff     time.Duration
 }
 
-// Reasons for deletions of pods, as label values of a metric.
+// Kinds of reasons for which pods are deleted, as label values of a metric.
 const (
 	evictionTTL      = "ttl"
 	evictionTemplate = "template"
@@ -113,7 +116,7 @@ const (
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state. The reason is shown to users.
+// setState moves a pod to another state. reason is shown to users.
 func (p *pod) setState(now time.Time, to state, reason string) {
 	continues := to == p.state || (p.state == creating && to == starting) || (!p.state.usable() && !to.usable())
 	if !continues {
@@ -123,12 +126,12 @@ func (p *pod) setState(now time.Time, to state, reason string) {
 	p.reason = reason
 }
 
-// isIdle reports whether a pod is serving but no lease uses it, and no lease waits for its pool.
+// isIdle reports whether a pod serves, no lease uses it, and no lease waits for its pool.
 func (p *pod) isIdle() bool {
 	return (p.state == ready || p.state == checking) && p.use.leases == 0 && len(p.pool.queue) == 0
 }
 
-// lastUse returns the time when any replica last used a pod. It is the pod's expiry minus the time to live.
+// lastUse returns the time when any replica last used a pod, computed as the pod's expiry minus the time to live.
 func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }
 
 // phase returns the pod's progress towards readiness, such as the pull of its image.
@@ -181,8 +184,7 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain stops new leases on a pod, so that the pod is deleted when its last lease ends. The reason is shown to
-// users.
+// drain stops new leases on a pod, so that the pod is deleted when its last lease ends. reason is shown to users.
 func (p *pod) drain(s *step, reason string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, reason)
@@ -191,8 +193,8 @@ func (p *pod) drain(s *step, reason string, r removal) {
 	s.markDirty(p.pool)
 }
 
-// isDeletedHere reports whether this replica must delete the draining pod. It deletes pods of other replicas'
-// functions only if it drained them to make room for other pods.
+// isDeletedHere reports whether this replica must delete the draining pod. A replica deletes the pods of its own
+// functions. It deletes pods of other replicas' functions only if it drained them to make room for other pods.
 func (p *pod) isDeletedHere() bool {
 	return p.pool.owner.Mine || p.removal.eviction == evictionCapacity
 }
@@ -211,22 +213,23 @@ func (p *pod) changedSinceDrain() bool {
 	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
 
-// minTTL is the minimum time to live of a pod. With less, a pod in use could expire before its expiry is extended.
+// minTTL is the minimum time to live of a pod. With a shorter time, a pod in use could expire before its expiry is
+// extended.
 const minTTL = 5 * time.Second
 
-// expiry is the time when an unused pod is deleted. It is stored in an annotation of the pod, so that it survives
-// restarts of this replica, and other replicas can read it.
+// expiry is the time when an unused pod is deleted. An annotation of the pod stores it, so that it survives restarts of
+// this replica, and other replicas can read it.
 type expiry struct {
 	at      time.Time
-	written time.Time // value of the annotation, including a requested change
-	foreign time.Time // last value that another replica wrote, else zero
+	written time.Time // value of the annotation, even if its write is still pending
+	foreign time.Time // last value that another replica wrote, or zero
 }
 
-// extensionInterval returns the minimum change of a pod's expiry that justifies a write to the Kubernetes API.
+// extensionInterval returns the minimum change of a pod's expiry that is written to the Kubernetes API.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// mergeAnnotation adopts a later expiry from the pod's annotation, because another replica may have extended it. A
-// missing annotation is passed as zero, and written by the next scan.
+// mergeAnnotation adopts a later expiry from the pod's annotation, because another replica may have extended it. A zero
+// annotation means that the pod has none, and the next scan writes it.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation

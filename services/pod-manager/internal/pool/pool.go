@@ -49,19 +49,19 @@ type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	// version identifies the current template and settings. The field since is the moment when they arrived.
+	// version identifies the current pod template and settings. since is the moment when this version arrived.
 	version version
 	since   moment
 	// minPods is the configured minimum number of pods, which exist even if no lease needs them.
 	minPods int
 	pods    []*pod   // sorted by slot
-	queue   []*lease // sorted by arrival
+	queue   []*lease // oldest lease first
 	failure failure
-	// predecessors maps each slot, the number of a pod within the pool, to the UID of its last deleted pod. The name
-	// of the slot's next pod depends on this UID.
+	// predecessors maps each slot, the number of a pod within the pool, to the UID of the last deleted pod in this slot.
+	// The name of the next pod in the slot depends on this UID.
 	predecessors map[int]string
 	emptySince   time.Time // time when the last pod was removed
-	// reportPositions is true if the next report must tell callers their changed positions in the queue.
+	// reportPositions is true if waiting callers must be told their new positions in the queue with the next report.
 	reportPositions bool
 
 	leasesTotal, coldStartsTotal int64
@@ -88,7 +88,7 @@ func (p *pool) countDemand() int {
 	return demand
 }
 
-// podsFor returns the number of pods that a number of leases requires, at most MaxPods.
+// podsFor returns the number of pods that the given number of leases requires, at most MaxPods.
 func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
@@ -117,8 +117,8 @@ func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || (pod.state.usable() && len(p.queue) > 0)
 }
 
-// inMinimum reports whether a pod must not expire, as part of the pool's minimum number of pods. Outdated pods
-// count only until a pod of the current version is ready.
+// inMinimum reports whether a pod belongs to the pool's minimum number of pods, and so must not expire. Once a pod of
+// the current version is ready, outdated pods no longer belong to it.
 func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
 	n := 0
@@ -159,7 +159,7 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	case o.Deleting:
 		pod.setState(s.at, deleting, pod.reason)
 	case pod.changedSinceDrain() && s.at.Before(pod.expiry.at):
-		pod.returnToStarting(s) // another replica may use it
+		pod.returnToStarting(s) // another replica may use the pod
 		p.followObservation(s, pod, o)
 	case pod.changedSinceDrain():
 		pod.removal.version = o.ResourceVersion
@@ -170,7 +170,7 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	case pod.containersStopped(before):
 		pod.restart(s.at)
 	case pod.state == starting && o.Address != "" && p.isManaged():
-		pod.probe(s, 0) // the Kubernetes API reports running containers late
+		pod.probe(s, 0) // probe early, because Kubernetes reports running containers late
 	case p.owner.Mine && pod.lostReadiness(before):
 		pod.check(s, true, "Kubernetes no longer reports it as ready, and its health is being probed")
 	default:
@@ -190,7 +190,8 @@ func (p *pool) extendNeeded(s *step) {
 	}
 }
 
-// collectExpired drains expired pods. For the remaining pods, it updates a missing or old expiry annotation.
+// collectExpired drains expired pods that are no longer needed. For the other pods, it writes the expiry annotation if
+// the annotation is missing or old.
 func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
 		expired := pod.state.usable() && pod.uid != "" && !s.at.Before(pod.expiry.at)
@@ -216,8 +217,8 @@ func (p *pool) reuseExpired(s *step) {
 }
 
 // trimSurplus drains pods above MaxPods. Such pods exist after the limit was lowered or two replicas created pods
-// concurrently. It prefers idle pods, then outdated pods, then high slots. It drains a pod in use only if enough
-// other pods are ready. Leases on drained pods continue.
+// concurrently. Idle pods are drained first, then outdated pods, then pods with high slots. A pod in use is drained
+// only if enough other pods are ready. Leases on drained pods continue.
 func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
@@ -244,21 +245,21 @@ func (p *pool) trimSurplus(s *step) {
 	}
 }
 
-// versionGrace is the time during which another replica's new pod does not count as outdated. That replica may not
-// have received the current template and settings yet. Without this time, replicas would drain each other's new
-// pods, and no caller would get a pod.
+// versionGrace is the time during which a new pod of another replica does not count as outdated. That replica may not
+// have received the current template and settings yet. Without this time, replicas would drain each other's new pods,
+// and no caller would get a pod.
 const versionGrace = time.Minute
 
-// otherVersion reports whether a pod's template or settings differ from the current version. It returns false while
-// the current template is unknown.
+// otherVersion reports whether a pod was built from another template or with other settings than the pool's current
+// version. It returns false while the current template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
 	made := version{pod.observed.TemplateVersion, pod.observed.SettingsVersion}
 	return pod.uid != "" && p.version.template != "" && made != p.version
 }
 
-// isOutdated reports whether a pod must be replaced, because its template or settings changed. If replicas
-// coordinate, the version of the function's owner counts. Otherwise, pods newer than this replica's version stay,
-// because replicas could replace each other's pods for hours, with many cold starts.
+// isOutdated reports whether a pod must be replaced, because its template or settings changed. If replicas coordinate,
+// the version of the function's owner counts. If they do not, pods created after this replica received its version
+// stay. Otherwise, replicas could replace each other's pods for hours, with many cold starts.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -273,8 +274,8 @@ func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	}
 }
 
-// countVersions counts the usable pods with current and with outdated template or settings. serving is the number
-// of current pods that are ready.
+// countVersions counts the usable pods with the current version and with an outdated version of the template and
+// settings. serving is the number of current pods that are ready.
 func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	for _, pod := range p.pods {
 		switch {
@@ -292,20 +293,20 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 }
 
 // versionTarget returns the number of pods that the pool needs with the current template and settings. They must
-// suffice for all leases, including leases on draining pods, and for the minimum number of pods. At least 1 is
-// needed if a pod was used since the current version arrived.
+// suffice for all leases, including leases on draining pods, and for the minimum number of pods. The number is at least
+// 1 if a pod was used since the current version arrived.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
 		leases += pod.use.leases
 		if !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
-			used = 1 // the user may be another replica, whose leases are unknown here
+			used = 1 // another replica may use the pod for leases that are unknown here
 		}
 	}
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// needsSurge reports whether a new pod must be created to replace an outdated pod that still serves. Pods are
+// needsSurge reports whether the pool needs an additional pod to replace an outdated pod that still serves. Pods are
 // replaced one after another, and only in pools that are used or have a minimum number of pods.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
@@ -328,23 +329,24 @@ func (p *pool) replaceOutdated(s *step) {
 	}
 }
 
-// goneFor is the time for which UIDs of deleted pods are stored. Late events about a pod arrive within this time.
+// goneFor is the time for which the UIDs of deleted pods are stored. Late events about a deleted pod arrive within this
+// time.
 const goneFor = 10 * time.Minute
 
-// podIndex indexes the pods of all functions, the ids in use, and the UIDs of deleted pods.
+// podIndex indexes the pods of all functions by name. It also contains the ids in use and the UIDs of deleted pods.
 type podIndex struct {
 	byName map[string]*pod
 	// ids maps pod names to the ids by which Services select the pods. It includes pods of other function runners.
 	ids map[string]string
-	// idUses counts the pods with each id, because a search among all pods would delay each cold start.
+	// idUses counts the pods with each id. Without it, each cold start would search all pods for an id.
 	idUses map[string]int
 	// gone maps the UIDs of deleted pods to their removal times, so that late events about these pods are ignored.
 	gone map[string]time.Time
 }
 
-// freeSlot returns the pool's lowest free slot, and the name of a new pod in this slot. Neither the name nor the id
-// may belong to an existing pod, even if the pod is being deleted or belongs to another function runner. Both are
-// checked, because the label of an adopted pod may contradict its name.
+// freeSlot returns the pool's lowest free slot, and the name of a new pod in this slot. Neither the name nor the id may
+// belong to an existing pod, even if that pod is being deleted or belongs to another function runner. Both are checked,
+// because a pod that another process created may have a label that contradicts its name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])

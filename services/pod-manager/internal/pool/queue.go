@@ -12,21 +12,21 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// lease is a waiting or granted lease.
+// lease is a permission to use a pod. It waits in the queue until the pool grants it.
 type lease struct {
 	id        LeaseID
 	pool      *pool
 	pod       *pod     // nil while the lease waits
-	avoid     []string // names of different pods
-	tried     []string // addresses of replicas that the caller called before
+	avoid     []string // names of pods to avoid, without duplicates
+	tried     []string // addresses of replicas that the caller already tried
 	requested moment
 
-	reported Waiting // last report
+	reported Waiting // last report to the caller
 	since    time.Time
 	phases   []PhaseDuration
 }
 
-// endPhase adds the time that a lease spent in its current phase to the total of that phase.
+// endPhase adds the time that a lease spent in its current phase of waiting to the total of that phase.
 func (l *lease) endPhase(now time.Time) {
 	if l.reported.Phase == PhaseUnknown {
 		return
@@ -54,7 +54,7 @@ func (t *leaseTable) dequeue(l *lease) {
 	}
 }
 
-// reject removes a waiting lease from the queue and rejects it. r describes the error without the lease.
+// reject removes a waiting lease from the queue, and sends the rejection r to its caller. It sets r.Lease.
 func (t *leaseTable) reject(s *step, l *lease, r Reject) {
 	t.dequeue(l)
 	delete(t.known, l.id)
@@ -67,8 +67,8 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 	t.reject(s, l, Reject{Class: fault.Exhausted, Reason: fmt.Sprintf(format, args...), RetryAfter: time.Second})
 }
 
-// grantWaiting grants waiting leases in order of arrival, as long as ready pods have capacity. It skips a lease
-// until the cause of the caller's earlier failures is known.
+// grantWaiting grants waiting leases in order of arrival, as long as ready pods have capacity. It skips a lease while
+// the cause of its caller's earlier failures may still be reported.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -105,7 +105,7 @@ func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
-// choosePod returns the ready pod that suits a lease best, or nil if no ready pod has capacity.
+// choosePod returns the best ready pod for a lease, or nil if no ready pod has capacity.
 func choosePod(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
@@ -131,7 +131,7 @@ func isBetter(a, b *pod, l *lease) bool {
 }
 
 // terminalProblem returns the problem that prevents existing and new pods from serving the waiting callers, and the
-// delay before a retry. It returns the zero Problem if a pod may still serve them. unscheduled is the time that a
+// delay before a retry. It returns the zero Problem if a pod may still serve them. unscheduled is the time for which a
 // pod may wait for a node.
 func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Problem, time.Duration) {
 	var stalled *pod
@@ -173,9 +173,9 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting tells waiting callers the new cause of their wait after a change. A change of only the queue
-// position is reported at the next tick, because each grant changes all positions. obstacle is empty if nothing
-// prevents the creation of a pod.
+// reportWaiting tells waiting callers when the cause of their wait changes. If only their queue positions changed, it
+// reports them at the next tick, because each grant changes all positions. obstacle is the reason that no pod can be
+// created, or empty.
 func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	if len(p.queue) == 0 {
 		return
@@ -204,8 +204,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	p.reportPositions = false
 }
 
-// progress returns the reason that callers wait. It describes the starting pod that is closest to readiness.
-// Without such a pod, it returns the obstacle to creating a pod, or that all pods are busy.
+// progress returns the reason that callers wait. It describes the starting pod that is closest to readiness. If no pod
+// is starting, it returns the obstacle to creating a pod, or the message that all pods are busy.
 func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -219,7 +219,7 @@ func (p *pool) progress(obstacle string) Waiting {
 	}
 	reason := cmp.Or(lead.observed.Reason, "making pod "+lead.name+" ready")
 	if lead.state == creating && p.failure.problem.Kind == Held {
-		reason = p.failure.problem.Reason // of the last attempt, because this attempt may have to wait too
+		reason = p.failure.problem.Reason // this attempt may wait for the same reason as the last
 	}
 	return Waiting{Phase: lead.phase(), Reason: reason, Pod: lead.name}
 }
@@ -229,21 +229,21 @@ const (
 	// because another evaluation in the first pod may be the cause.
 	maxOutOfMemoryPods = 2
 	// verdictTimeout is the longest wait for the kubelet's report on the cause of earlier pod failures. The kubelet
-	// needs only a second, but a health check of a pod may take the full time.
+	// usually needs only a second, but the health check of a failed pod may last as long as this timeout.
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict states if all earlier pods of an evaluation failed for lack of memory.
+// memoryVerdict states if all earlier pods of an evaluation ran out of memory.
 type memoryVerdict int
 
 const (
-	notOutOfMemory memoryVerdict = iota // at least one pod failed for another or an unknown cause
+	notOutOfMemory memoryVerdict = iota // at least one pod failed for another or unknown reason
 	pending                             // the kubelet may still report the causes
 	outOfMemory
 )
 
-// memoryVerdictOf determines if several pods failed during an evaluation, all for lack of memory. The result may be
-// pending, because a caller notices a failure before the kubelet reports the cause.
+// memoryVerdictOf determines if several pods failed during an evaluation, all because they ran out of memory. The
+// result may be pending, because a caller notices a failure before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
@@ -263,8 +263,8 @@ func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	return found
 }
 
-// checkAvoided probes the ready pods that a caller wants to avoid, because they failed for this caller before. The
-// request often arrives before the caller's and the kubelet's reports about the failure.
+// checkAvoided probes the ready pods that a caller wants to avoid, because they failed during its earlier attempts. The
+// new request often arrives before the caller's and the kubelet's reports about these failures.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {

@@ -28,7 +28,7 @@ type Counts struct {
 	// Outdated is the number of pods that this replica must replace because their template or settings changed. Pods
 	// of unused functions do not count, because they expire without a replacement.
 	Outdated int
-	// Takeovers is the number of non-empty pools that this replica took over from its peers since its start.
+	// Takeovers is the number of pools with pods that this replica took over from its peers since its start.
 	Takeovers int64
 	// Pods contains the number of pods for each function and pod state.
 	Pods map[PodKind]int
