@@ -57,15 +57,15 @@ func (c *Cluster) createWorkload(ctx context.Context, action pool.Create, what p
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is the result of creating a pod and its Service. Each of the two may have existed before.
+// creation is the result of creating a pod and its Service. The pod or the Service may have existed before.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool
 	podError, serviceError error
 }
 
-// createBoth creates a pod and its Service concurrently. It reports the new pod to its pool at once, without
-// waiting for the Service.
+// createBoth creates a pod and its Service concurrently. It reports the new pod to the pool at once, even if the
+// Service is still being created.
 func (c *Cluster) createBoth(ctx context.Context, request podspec.Request) creation {
 	var created creation
 	var both sync.WaitGroup
@@ -91,7 +91,7 @@ func (c *Cluster) handleFailure(ctx context.Context, request podspec.Request, cr
 	case created.podError != nil:
 		c.config.Send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
-			// No other pod uses the Service, because it has just been created.
+			// The Service is new, so no other pod uses it.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case created.serviceError != nil:
@@ -99,7 +99,7 @@ func (c *Cluster) handleFailure(ctx context.Context, request podspec.Request, cr
 		problem := creationProblem(created.serviceError)
 		switch {
 		case !created.podNew && kubeclient.IsTransient(created.serviceError):
-			problem.Kind = pool.Held // the Service may exist, or another replica may be creating it
+			problem.Kind = pool.Held // the Service may exist, or another replica may create it
 		case problem.Kind == pool.Held:
 			problem.Kind = pool.Lost
 		case problem.Kind == pool.Full: // the pool makes room for pods, not for Services
@@ -109,8 +109,8 @@ func (c *Cluster) handleFailure(ctx context.Context, request podspec.Request, cr
 	}
 }
 
-// createPod creates a pod, or returns the existing pod with the same name. If the existing pod is being deleted,
-// createPod returns the pod and an error.
+// createPod creates a pod, or returns the existing pod with the same name. It returns both the pod and an error if the
+// existing pod is being deleted.
 func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *corev1.Pod, isNew bool, err error) {
 	pods := c.podsClient()
 	err = kubeclient.Retry(ctx, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *cor
 		}
 		found, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return kubeclient.Transient(err) // deleted in between
+			return kubeclient.Transient(err) // the pod was deleted in between
 		}
 		if err != nil {
 			return err
@@ -161,9 +161,9 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// markConflicts marks a temporary refusal by a ResourceQuota as transient, so that the creation is retried.
-// Concurrent creations conflict because they update the same ResourceQuota. A new ResourceQuota refuses pods until
-// Kubernetes has counted the existing pods.
+// markConflicts marks temporary refusals by a ResourceQuota as transient, so that the creation is retried. Concurrent
+// creations conflict because each updates the ResourceQuota. A new ResourceQuota refuses pods until Kubernetes has
+// counted the existing pods.
 func markConflicts(err error) error {
 	uncounted := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "status unknown for quota")
 	if apierrors.IsConflict(err) || uncounted {
@@ -172,14 +172,14 @@ func markConflicts(err error) error {
 	return err
 }
 
-// quotaMessage is part of the API server's error message if a ResourceQuota is used up. Only the message identifies
-// this error, because its reason, Forbidden, is also the reason of other refusals.
+// quotaMessage is part of the API server's error message if a ResourceQuota is used up. The error's reason, Forbidden,
+// does not identify this case, because other refusals have the same reason.
 const quotaMessage = "exceeded quota"
 
 // creationProblem converts the error of a failed creation to the problem that waiting callers see.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
-		// The token is rejected if this replica's pod was deleted with force. Other replicas' tokens still work.
+		// The API server rejects the token if this replica's pod was force-deleted. The tokens of other replicas still work.
 		return pool.Problem{
 			Kind: pool.Lost, Unreachable: true,
 			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),
@@ -202,8 +202,8 @@ func creationProblem(err error) pool.Problem {
 	return pool.Problem{Kind: pool.Fatal, Reason: reason}
 }
 
-// Extend writes a pod's new expiry into the pod's annotation, in the background. Extensions wait while the
-// Kubernetes API is unavailable. A later call for the same pod replaces the waiting extension.
+// Extend writes a pod's new expiry to the pod's annotation in the background. While the Kubernetes API is unavailable,
+// extensions wait. A later extension of the same pod replaces a waiting extension.
 func (c *Cluster) Extend(action pool.Extend) {
 	if _, waits := c.extensions.Swap(action.Name, action); waits {
 		return
@@ -222,8 +222,8 @@ func (c *Cluster) Extend(action pool.Extend) {
 	})
 }
 
-// patchExpiry writes a pod's expiry to the pod's annotation, in time of the API server's clock. The patch contains
-// the UID, so that it fails if another pod now has the same name.
+// patchExpiry writes a pod's expiry, in the API server's time, to the pod's annotation. The patch contains the UID, so
+// that it fails if another pod now has the same name.
 func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
 		uid, podspec.AnnotationReclaimAfter, until.Unix())
@@ -249,7 +249,7 @@ func (c *Cluster) Delete(action pool.Delete) {
 			c.log.WarnContext(ctx, "function pod not deleted", "pod", action.Name, "error", err)
 			c.config.Send(pool.DeleteFailed{Name: action.Name, UID: action.UID})
 		}
-		if !action.Foreign && !c.ownsImage(action.Function.Reference) { // ownership may have changed while the task waited
+		if !action.Foreign && !c.ownsImage(action.Function.Reference) { // the owner may have changed while the task waited
 			refuse(errNotOwner)
 			return
 		}
@@ -275,9 +275,9 @@ func (c *Cluster) Delete(action pool.Delete) {
 // ownsImage reports whether this replica currently owns an image's function.
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace is the maximum grace period, in seconds, for deleting a pod that has not run yet. The kernel drops
-// the stop signal until the first process handles it, so the pod would live for its full grace period, longer than
-// any evaluation. The limit is not lower, because another replica may use the pod.
+// startingGrace is the maximum grace period, in seconds, for the deletion of a pod that has not run yet. The kernel
+// drops the stop signal until the first process handles signals. The pod would then live for its full grace period,
+// which is longer than any evaluation. The limit is not lower, because another replica may use the pod.
 const startingGrace = 30
 
 // shortGracePeriod returns a grace period of 30 s (startingGrace) for a pod that has not run yet. It returns nil if
@@ -292,12 +292,12 @@ func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(startingGrace))
 }
 
-// hasRun reports whether a container has started. The informer's status may be a moment behind.
+// hasRun reports whether a container has started. The status is from the informer, and may be slightly outdated.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
 
-// removePod deletes the pod if its UID and resource version match. An empty UID or version matches any pod.
+// removePod deletes a pod if its UID and resource version match. An empty uid or version matches any pod.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, version string) error {
 	options := metav1.DeleteOptions{
 		Preconditions:      &metav1.Preconditions{},

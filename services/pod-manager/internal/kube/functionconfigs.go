@@ -24,10 +24,10 @@ import (
 type FunctionConfigsConfig struct {
 	// DefaultImagePrefix is the registry and path that is added to image names without a registry.
 	DefaultImagePrefix string
-	// Secrets are the names of Secrets that a FunctionConfig must not pass to function pods.
+	// Secrets contains the names of Secrets that a FunctionConfig must not pass to function pods.
 	Secrets []string
 	// Changed is called with the combined settings of all FunctionConfig objects after each change. It must apply the
-	// settings before it returns, because the objects' statuses are written next.
+	// settings before it returns, because the statuses that report them are written next.
 	Changed func(*functionconfig.Set)
 	Log     *slog.Logger
 }
@@ -37,8 +37,8 @@ type FunctionConfigsConfig struct {
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
-	// dirty signals that all objects must be applied again. With its capacity of 1, no sender blocks or loses a
-	// signal.
+	// dirty signals that all objects must be applied again. Its capacity of 1 ensures that no sender blocks and no signal
+	// is lost.
 	dirty chan struct{}
 	// statuses queues the names of FunctionConfig objects with a possibly outdated status.
 	statuses workqueue.TypedRateLimitingInterface[string]
@@ -48,8 +48,8 @@ type FunctionConfigs struct {
 	// binaries contains gateways' errors about local binaries, by name of the FunctionConfig object. It is nil if no
 	// gateway that runs local binaries reports to this process.
 	binaries map[string]string
-	// written contains the last status that this process wrote, by UID of the object. If another client overwrites
-	// this status, it is not written again.
+	// written contains the last status that this process wrote to each object, by UID. If another client overwrites a
+	// status, this process does not write the same status again.
 	written map[string]configStatus
 	// denied is the time until which no statuses are written, because the API server denied a write.
 	denied time.Time
@@ -98,7 +98,7 @@ func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 func (f *FunctionConfigs) markDirty() {
 	select {
 	case f.dirty <- struct{}{}:
-	default: // the signal is pending
+	default: // an earlier signal is still pending
 	}
 }
 
@@ -123,7 +123,7 @@ func (f *FunctionConfigs) followInformer(
 ) error {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](minStatusRetry, maxStatusRetry)
 	f.statuses = workqueue.NewTypedRateLimitingQueue(backoff)
-	defer f.statuses.ShutDown() // the queue starts a goroutine
+	defer f.statuses.ShutDown() // stops the queue's goroutine
 	handled, err := f.registerHandlers(informer)
 	if err != nil {
 		return fmt.Errorf("watch FunctionConfigs: %w", err)
@@ -134,7 +134,7 @@ func (f *FunctionConfigs) followInformer(
 	defer f.startWriters(ctx, c, informer)()
 	for {
 		select {
-		case <-f.dirty: // the list below contains all changes so far; later changes signal again
+		case <-f.dirty: // the list below contains all changes that were signalled
 		default:
 		}
 		f.applyObjects(ctx, toTyped[*unstructured.Unstructured](informer.GetStore().List()))
@@ -175,12 +175,12 @@ func (f *FunctionConfigs) startWriters(
 		workers.Go(func() { writer.run(ctx) })
 	}
 	return func() {
-		f.statuses.ShutDown() // before Wait, because the writers wait for the queue
+		f.statuses.ShutDown() // ends the writers, which wait for the queue
 		workers.Wait()
 	}
 }
 
-// gather is the delay before a change is applied, so that changes in quick succession are applied together.
+// gather is the delay before a change is applied, so that several changes in quick succession are applied together.
 const gather = 20 * time.Millisecond
 
 // awaitChange waits for a change of the objects, then 20 ms for further changes. It returns false if ctx is done.

@@ -30,8 +30,8 @@ const (
 	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
 	// gateways can report that a local binary is missing, so that the first status contains this error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay is the maximum wait for a gateway's report on an object's local binary before its status is
-	// written. Gateways need this time to connect, unless they report to another replica.
+	// unreportedDelay is the maximum time that a status waits for a gateway's report on the object's local binary.
+	// Gateways need time to connect to this replica, and may report only to another replica.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
@@ -45,8 +45,8 @@ const (
 
 type configStatus struct {
 	generation int64
-	problem    string // error text; it is empty if all parts of the object are effective
-	// unreported is true if no gateway has reported the state of the object's local binary to this process.
+	problem    string // error text, or empty if the whole object is effective
+	// unreported is true if the object has a local binary, and no gateway reports on local binaries to this process.
 	unreported bool
 }
 
@@ -68,8 +68,8 @@ func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStat
 	return configStatus{config.Generation, text, f.binaries == nil && config.Binary != nil}, true
 }
 
-// reportDelay returns the remaining wait for a gateway's report about an object's local binary. It is zero or
-// negative if the status can be written now.
+// reportDelay returns the remaining time to wait for a gateway's report on an object's local binary. If it is zero or
+// negative, the status can be written now.
 func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Duration {
 	if !status.unreported {
 		return 0
@@ -78,7 +78,7 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 }
 
 // statusError returns the error text for an object's status, or "" without problems. It shortens problems to 2 KiB
-// (maxStatusError). A gateway's problem is last, so that replicas without the gateway's report recognize the text
+// (maxStatusError). A problem from a gateway comes last. Replicas without the gateway's report then recognize the text
 // by its beginning.
 func statusError(problems []string, reported string) string {
 	text := ""
@@ -95,9 +95,9 @@ func statusError(problems []string, reported string) string {
 	}
 }
 
-// patchFor returns the patch that writes this status to a FunctionConfig object, or nil if no patch is necessary.
-// It does not replace an error that a gateway reported to another replica. A patch with an error keeps the observed
-// generation. Other components' errors about the same generation are kept.
+// patchFor returns the patch that writes this status to a FunctionConfig object, or nil if no patch is necessary. The
+// patch does not replace an error that a gateway reported to another replica. A patch with an error does not change the
+// observed generation. Errors of other components about the same generation stay in the status.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
@@ -116,12 +116,12 @@ func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether the error in a status contains problem and a gateway's error about a local binary.
+// ofGateway reports whether the error in a status contains problem, followed by a gateway's error about a local binary.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
 
-// forgetDeleted forgets the written statuses of FunctionConfig objects that no longer exist.
+// forgetDeleted removes the statuses of deleted FunctionConfig objects from memory.
 func (f *FunctionConfigs) forgetDeleted(now *functionConfigSnapshot) {
 	there := make(map[string]bool, len(now.configs))
 	for _, c := range now.configs {
@@ -172,7 +172,7 @@ func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.denied = time.Now().Add(maxStatusRetry)
 }
 
-// mayWrite reports whether statuses may be written now. Otherwise it queues the object for the end of the pause.
+// mayWrite reports whether statuses may be written now. During a pause, it queues the object for the end of the pause.
 func (w statusWriter) mayWrite(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,9 +215,9 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has already written this status. The status is then not written again,
-// even if another client, such as a replica of another version, has changed it. Otherwise both clients would
-// overwrite each other forever.
+// alreadyWrote reports whether this process has already written this status. It is then not written again, even if
+// another client has changed it, such as a replica of another version. Otherwise, both clients would overwrite each
+// other's status forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// collectGarbage deletes Services without a pod and creates the missing Services of pods. It scans when the
-// informers are synced, again after 5 s (minPodAge), and then once per ScanInterval.
+// collectGarbage deletes Services without a pod, and creates the missing Services of pods. It scans once the informers
+// are synced, again after 5 s (minPodAge), and then once per ScanInterval.
 func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
@@ -23,7 +23,7 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	soon := time.After(minPodAge) // at the first scan, pods without a Service may be younger than minPodAge
+	soon := time.After(minPodAge) // the first scan skips pods younger than minPodAge
 	for {
 		c.scanGarbage()
 		select {
@@ -40,7 +40,7 @@ func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	podless, withoutService := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
 		toTyped[*corev1.Service](c.services.GetStore().List()))
-	// A Service without a pod belongs to no function, so its name determines the replica that deletes it.
+	// A Service without a pod belongs to no function. Its name therefore determines the replica that deletes it.
 	for _, service := range podless {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -52,9 +52,9 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task for the Service named id if this replica owns the Service. A replica
-// owns no Service while it cannot list the Leases. Otherwise all replicas would create a deleted Service, even if
-// its pod is being deleted. The first scan after the outage creates the Service.
+// enqueueGarbageTask queues a background task for the Service named id if this replica owns the Service. A replica that
+// cannot list the Leases of its peers owns no Service. Otherwise, all replicas would recreate a deleted Service, even
+// if its pod is being deleted. The first scan after the outage recreates the Service.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return
@@ -62,7 +62,7 @@ func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	c.tasks.addLater(id, do)
 }
 
-// deletePodlessService deletes a Service without a pod. It first requests the Service's pods from the API server,
+// deletePodlessService deletes a Service without a pod. It first checks in the API server that the Service has no pod,
 // because the informer may not have received a new pod yet.
 func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
@@ -78,7 +78,7 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// recreateService creates a Service again that another client deleted while its pod still exists.
+// recreateService recreates a Service that another client deleted, if the Service's pod still exists.
 func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {
@@ -111,14 +111,14 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 	})
 }
 
-// Pods and Services are created concurrently, and informers receive them one after another. So a pod or Service
-// without its counterpart counts as garbage only after a minimum age.
+// Pods and Services are created concurrently, and informers receive them one after another. A pod or Service without
+// its counterpart therefore counts as garbage only after a minimum age.
 const (
 	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute
-	// minPodAge is the minimum age of a pod before its missing Service is created. It is short, because callers may
-	// wait for a pod whose creator crashed before it created the Service. If another replica creates the Service in
-	// the meantime, that Service is used.
+	// minPodAge is the minimum age of a pod before its missing Service is created. It is short, because callers may wait
+	// for a pod whose creator crashed before it created the Service. If another replica creates the Service in the
+	// meantime, this replica uses that Service.
 	minPodAge = 5 * time.Second
 )
 
@@ -148,9 +148,9 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return podless, withoutService
 }
 
-// isPodService reports whether this program or Porch's function runner created s for a single pod. Such a Service
-// has the pod's id as its name, label and selector. Other Services with this label, such as a user's Service for
-// all pods of a function, must not be deleted.
+// isPodService reports whether this program or Porch's function runner created s for a single pod. The name, label and
+// selector of such a Service are the pod's id. Other Services with this label must not be deleted, such as a user's
+// Service for all pods of a function.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

@@ -31,7 +31,7 @@ type source[T runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer for the objects of a source. selected sets the selectors of requests.
+// newInformer returns an informer for the objects of a source. selected adds label or field selectors to its requests.
 //
 // If the API server is unreachable, client-go alone would wait for up to a minute before a retry. This informer
 // retries at least once per second, and reports failures to o, which logs them.
@@ -59,13 +59,13 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because we log failures.
+// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because outage logs failures.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
 // untilAnswered retries a request until the API server responds or ctx is cancelled. An error response, such as a
-// missing right, also ends the retries, unless the API server is too busy.
+// missing right, is also returned, unless it says that the API server is too busy.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
 	backoff := kubeclient.NewBackoff()
 	for {
@@ -83,8 +83,8 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 	}
 }
 
-// followObject calls apply with each new version of an informer's only object, and absent if the object does not
-// exist. It returns once the existing object is applied.
+// followObject calls apply with each new version of an informer's only object, and absent when the object does not
+// exist. It returns once the object that existed at the start is applied.
 func followObject[T metav1.Object](
 	ctx context.Context, informer cache.SharedIndexInformer, apply func(T), absent func(),
 ) error {
@@ -109,8 +109,8 @@ func followObject[T metav1.Object](
 	return nil
 }
 
-// isAway reports whether the API server is unreachable or too busy to respond. Client-go handles all other errors,
-// for instance by requesting a list in pages if the API server cannot stream it.
+// isAway reports whether the API server is unreachable or too busy to respond. Client-go handles all other errors. For
+// instance, it requests a list in pages if the API server cannot stream it.
 func isAway(err error) bool {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		return true
@@ -118,19 +118,19 @@ func isAway(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// outage counts the failed requests of an informer. It logs the first failure, a reminder every 5 minutes
-// (reportInterval), and the recovery.
+// outage tracks the failed requests of an informer to the API server. It logs the first failure, a reminder every 5
+// minutes (reportInterval), and the recovery.
 type outage struct {
 	resource string // resource that the informer lists
 	log      *slog.Logger
 	metrics  *metrics
 
 	mu       sync.Mutex
-	since    time.Time // zero while the informer is up to date
-	cause    error     // last failure while the informer is out of date
+	since    time.Time // start of the failures, or zero
+	cause    error     // last failure, or nil while the informer is up to date
 	reported time.Time
 	listable bool // true if the last list request succeeded
-	relisted bool // true if the missing right to watch was logged
+	relisted bool // true if a missing right to watch was logged
 }
 
 // reportInterval is the interval at which a lasting failure is logged again.
@@ -166,22 +166,23 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records the outcome of a list request. If it succeeds, the informer can poll without watches.
+// recordList records the outcome of a list request. After a success, the informer can poll by lists if it may not
+// watch.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
 }
 
-// watchEnded records the error that ended a list or watch request, unless the end is normal. Client-go repeats the
-// request within half a minute.
+// watchEnded records the error that ended a list or watch request, unless this end is normal. Client-go then repeats
+// the request within half a minute.
 func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
 		// The program is stopping.
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		// Do nothing, because watches end normally after many changes or a long time.
+		// Do nothing. API servers normally end a watch after many changes or a long time.
 	case apierrors.IsForbidden(err) && o.mayList():
 		o.logMissingWatch(ctx, err)
 	default:
@@ -207,8 +208,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns an error if the informer is out of date. things names the objects that it reads, and rights the
-// directory with the required Role.
+// obstacle returns an error if the informer is out of date. For its text, things names the objects that the informer
+// reads, and rights names the directory with the required Role.
 func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -236,8 +237,8 @@ func slimObject(object any) (any, error) {
 	return object, nil
 }
 
-// slimPod removes most of a pod's spec to save memory. Outdated pods are detected without the spec, because
-// annotations contain the versions of the template and settings.
+// slimPod removes most of a pod's spec to save memory. The spec is not needed to detect outdated pods, because
+// annotations contain the versions of the pod's template and settings.
 func slimPod(pod *corev1.Pod) {
 	pod.Spec = corev1.PodSpec{
 		NodeName: pod.Spec.NodeName, RestartPolicy: pod.Spec.RestartPolicy,

@@ -33,7 +33,7 @@ type Config struct {
 	Client kubernetes.Interface
 	// Namespace is the namespace of function pods.
 	Namespace string
-	// PodIP is true if gateways reach pods by the pods' IP addresses. Otherwise each pod gets a Service.
+	// PodIP is true if gateways reach pods by the pods' IP addresses. Otherwise, each pod gets a Service.
 	PodIP bool
 	// Builder builds pods and Services.
 	Builder podspec.Builder
@@ -43,11 +43,11 @@ type Config struct {
 	Templates *Templates
 	// ScanInterval is the interval of scans for Services without a pod and for pods without a Service.
 	ScanInterval time.Duration
-	// Launching chooses an image volume for the wrapper server if the nodes support it, else an init container. It is
-	// nil if a setting determines the choice.
+	// Launching chooses the mechanism that adds the wrapper server to pods: an image volume if nodes support it, else an
+	// init container. It is nil if a setting determines the mechanism.
 	Launching *Launching
-	// Owns reports whether this replica may delete the pods of an image, because it owns the image's function now.
-	// Garbage collection passes the id of a Service instead of an image. Owns is nil if this replica owns everything.
+	// Owns reports whether this replica may now delete the pods of an image, because it owns the image's function. Garbage
+	// collection of Services passes a Service's id instead of an image. Owns is nil if this replica owns everything.
 	Owns func(image string) bool
 	// Clock converts between this machine's clock and the API server's clock, for times in pods.
 	Clock     *kubeclient.Clock
@@ -60,13 +60,13 @@ type Cluster struct {
 	log     *slog.Logger
 	metrics *metrics
 	pods    cache.SharedIndexInformer
-	// services watches Services even if gateways reach pods without Services, in order to delete Services from an
-	// earlier configuration.
+	// services watches Services even if gateways reach pods without Services. It finds the remaining Services of an
+	// earlier configuration, so that they are deleted.
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
-	outages  []*outage // of both informers
-	// sending is locked while a pod's state is read and sent to the pools, so that states arrive in order.
+	outages  []*outage // failures of the two informers
+	// sending is locked while the state of a pod is read and sent to the pools, so that the pools receive states in order.
 	sending sync.Mutex
 	// deleting contains the UIDs of pods that are being deleted together with their Services. Garbage collection must
 	// not create these Services again.
@@ -75,7 +75,7 @@ type Cluster struct {
 	extensions sync.Map
 }
 
-// byID is the name of an index of pods by their id label. The pod's Service has this id as its name.
+// byID is the name of the index of pods by their id label. The Service of a pod has this id as its name.
 const byID = "id"
 
 // New returns a Cluster. It sends no requests before [Cluster.Run].
@@ -117,7 +117,7 @@ func (c *Cluster) newOutage(what string) *outage {
 	return o
 }
 
-// Obstacle returns the error that prevents [Cluster.Synced] from closing, or nil if none is known. Its class is
+// Obstacle returns the error that delays [Cluster.Synced], or nil if no error is known. The error's class is
 // [fault.Precondition] if a user must grant a missing right.
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
@@ -153,8 +153,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// registerHandlers sends each change of a pod to the pools. The returned checkers are done once all objects that
-// existed at the start have been sent.
+// registerHandlers registers event handlers that send each change of a pod to the pools. The returned checkers are done
+// once all objects that existed at the start have been sent.
 func (c *Cluster) registerHandlers() ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(object.(*corev1.Pod)) },
@@ -172,7 +172,7 @@ func (c *Cluster) registerHandlers() ([]cache.DoneChecker, error) {
 		return []cache.DoneChecker{pods.HasSyncedChecker()}, nil
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A pod's address depends on its Service, so the pod's state is sent again after a change of the Service.
+		// A pod's address depends on its Service, so a change of the Service sends the pod's state again.
 		AddFunc: func(object any) { c.sendPodsOf(object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deletedObject[*corev1.Service](object); service != nil {

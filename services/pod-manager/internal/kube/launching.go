@@ -21,10 +21,10 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Launching chooses the mechanism that adds the wrapper server to new function pods. It uses an image volume if the
-// API server's version supports this, else an init container. After a node failed to mount an image, it switches to
-// init containers. It learns of the failure from the pod, because the status of nodes would require a right for the
-// whole cluster. Pods of both kinds count as current. A nil Launching does nothing.
+// Launching chooses the mechanism that adds the wrapper server to new function pods. It uses an image volume if the API
+// server's version supports image volumes, else an init container. It switches to init containers after a node failed
+// to mount an image. The failure shows in the pod's status. The status of the node would require rights on the whole
+// cluster. Pods of both kinds count as current. A nil Launching does nothing.
 type Launching struct {
 	version func(context.Context) (*version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
@@ -35,18 +35,18 @@ type Launching struct {
 	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a Launching for a cluster. It calls use with each launcher that it chooses.
+// NewLaunching returns a Launching for a cluster. It calls use with each chosen mechanism (launcher).
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	api := discovery.ToDiscoveryInterfaceWithContext(client.Discovery())
 	return &Launching{version: api.ServerVersionWithContext, use: use, log: log}
 }
 
-// versionTimeout is the timeout of the request for the API server's version. It is short, because new pods wait for
-// the first attempt. If the attempt fails, new pods use init containers, because these always work.
+// versionTimeout is the timeout of the request for the API server's version. It is short, because new pods wait for the
+// first attempt. If the attempt fails, new pods use init containers, which work with every version.
 const versionTimeout = time.Second
 
-// Run chooses the launcher according to the API server's version. If the first request for the version fails, new
-// pods use init containers until a retry succeeds, because these work with every version.
+// Run chooses the launcher according to the API server's version. If the first request for the version fails, new pods
+// use init containers until a retry succeeds.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -68,8 +68,8 @@ func (l *Launching) Run(ctx context.Context) error {
 	return nil
 }
 
-// applyLauncher uses a launcher for new pods. If a node was unable to mount an image, it does nothing, because new
-// pods must keep using init containers.
+// applyLauncher uses a launcher for new pods. It does nothing after a node failed to mount an image, because new pods
+// must then keep using init containers.
 func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	if err != nil {
 		return "", fmt.Errorf("ask the Kubernetes API for its version (not asked if the launcher is set): %w", err)
 	}
-	// Some distributions write "35+".
+	// Some distributions report the minor version as "35+".
 	minor, err := strconv.Atoi(strings.TrimRight(found.Minor, "+"))
 	if err != nil {
 		return "", fmt.Errorf("the Kubernetes API has the version %s, from which nothing follows about image volumes: "+
@@ -101,8 +101,8 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	return podspec.ImageVolume, nil
 }
 
-// classifyLaunchFailure changes the problem of a failed image volume from Fatal to Lost, because the next pod uses
-// an init container and may work. Other problems stay unchanged.
+// classifyLaunchFailure changes the kind of a problem to Lost if the image volume failed, because the next pod uses an
+// init container and may work. Other problems stay unchanged.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem
@@ -119,7 +119,8 @@ func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem)
 	return problem
 }
 
-// fallBack switches new pods to init containers, and logs why an image volume failed. Callers must hold the lock.
+// fallBack switches new pods to init containers, and logs the reason that an image volume failed. Callers must hold the
+// lock.
 func (l *Launching) fallBack(reason string) {
 	if l.failed {
 		return

@@ -13,9 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the name and
-// the id, which new pods must not use. A lock prevents concurrent calls from sending an old state after a new
-// state.
+// sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the name and the
+// id, which new pods must not use. A lock prevents concurrent calls from sending a newer state before an older state.
 func (c *Cluster) sendPod(pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -27,7 +26,7 @@ func (c *Cluster) sendPod(pod *corev1.Pod) {
 	}
 }
 
-// sendProblem sends the state of a pod with a problem that the pod's status lacks, such as a missing Service.
+// sendProblem sends the state of a pod with a problem that is missing in the pod's status, such as a missing Service.
 func (c *Cluster) sendProblem(pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -45,11 +44,11 @@ func (c *Cluster) sendGone(pod *corev1.Pod) {
 	c.config.Send(pool.PodGone{Name: pod.Name, UID: string(pod.UID)})
 }
 
-// sendPodsOf sends the states of a Service's pods to the pools, because a pod's address depends on its Service.
+// sendPodsOf sends the states of a Service's pods to the pools, because the address of a pod depends on its Service.
 func (c *Cluster) sendPodsOf(service *corev1.Service) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	for _, pod := range c.podsOf(service.Name) { // PodGone was sent for none of these pods
+	for _, pod := range c.podsOf(service.Name) { // existing pods only, so that no state follows PodGone
 		if o, ok := c.observePod(pod); ok {
 			c.config.Send(pool.PodObserved{Observation: o})
 		}
@@ -86,7 +85,7 @@ func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, true
 	}
 	o.Address = hostPort(id + "." + c.config.Namespace + serviceDomain)
-	// Probes use the Service's IP address instead of its DNS name, because resolvers cache a failed lookup for
+	// Probes use the Service's IP address instead of its DNS name, because DNS resolvers cache a failed lookup for
 	// seconds.
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		o.HealthAddress = hostPort(ip)
@@ -94,8 +93,8 @@ func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 	return o, true
 }
 
-// serviceDomain is the DNS domain of Services, the same as in Porch. In a cluster with another domain, gateways
-// must reach pods by the pods' IP addresses ([Config.PodIP]).
+// serviceDomain is the DNS domain of Services, the same as in Porch. If a cluster uses another domain, gateways must
+// reach pods by the pods' IP addresses ([Config.PodIP]).
 const serviceDomain = ".svc.cluster.local"
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }

@@ -34,7 +34,7 @@ var (
 
 // PorchResourcesConfig configures the watcher of Porch's resources.
 type PorchResourcesConfig struct {
-	// Client is used only to detect features of the API server, and Dynamic to list, watch and patch objects.
+	// Client only detects features of the API server. Dynamic lists, watches and patches objects.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Discover lists the resources of a group and version. It returns a NotFound error if the group is not installed.
@@ -44,17 +44,17 @@ type PorchResourcesConfig struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// follower applies the objects of one resource of Porch, such as FunctionConfigs.
+// follower applies the objects of a single resource of Porch, such as FunctionConfigs.
 type follower interface {
 	// follow applies the objects and their changes. It returns nil when ctx is cancelled, or an error when the API
 	// server no longer serves the resource.
 	follow(ctx context.Context, c *PorchResources) error
-	// absent is called while the API server does not serve the resource. It must remove the effect of earlier objects.
+	// absent is called while the API server does not serve the resource. It removes the effect of earlier objects.
 	absent(ctx context.Context)
 }
 
-// PorchResources applies the resources by which Porch configures its function runner, such as FunctionConfigs.
-// Until they are installed, it needs no rights, and only polls the API server's discovery document.
+// PorchResources applies the resources by which Porch configures its function runner, such as FunctionConfigs. Until
+// these resources are installed, it requires no rights, and only polls the discovery document of the API server.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger
@@ -64,8 +64,8 @@ type PorchResources struct {
 	closeSynced func() // closes synced once
 
 	mu sync.Mutex
-	// unsynced contains the resources whose existing objects are not applied yet. It is nil until the API server has
-	// listed the installed resources.
+	// unsynced contains the resources whose existing objects are not applied yet. It is nil until the list of installed
+	// resources is known.
 	unsynced map[schema.GroupVersionResource]bool
 }
 
@@ -87,15 +87,16 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover limit the interval of requests for the list of installed resources.
+	// minDiscover and maxDiscover limit the interval at which the list of installed resources is requested.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
 	// syncTimeout is the maximum time that new pods wait for the settings in Porch's existing objects.
 	syncTimeout = 5 * time.Second
 )
 
-// Synced returns a channel that closes once Porch's existing objects are applied, because new pods may need their
-// settings. It also closes if the resources are not installed, or after 5 s (syncTimeout).
+// Synced returns a channel that closes once Porch's existing objects are applied. New pods wait for it, because they
+// may need the settings in these objects. It also closes if the resources are not installed, or after 5 s
+// (syncTimeout).
 func (c *PorchResources) Synced() <-chan struct{} { return c.synced }
 
 // markSynced records that the existing objects of a resource are applied.
@@ -130,8 +131,8 @@ func (c *PorchResources) Run(ctx context.Context) error {
 	}
 }
 
-// discoverServed returns the resources that the API server serves, or none after an error. It logs errors at debug
-// level only, because the informers of other resources log the same outage.
+// discoverServed returns the resources that the API server serves, or none after an error. It logs errors only at debug
+// level, because the informers of pods and Services log the same outage.
 func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
@@ -175,9 +176,9 @@ const (
 	maxDenied = 10 * time.Minute
 )
 
-// watch runs an informer for the objects of a resource, and passes the informer to use. While the right to watch is
-// missing, it retries, and the settings from these objects stay unchanged. It returns nil when ctx is cancelled, or
-// an error if the resource does not exist.
+// watch runs an informer for the objects of a resource, and passes the informer to use. While this program lacks the
+// right to watch, it retries, and settings from earlier objects stay effective. It returns nil when ctx is cancelled,
+// or an error if the resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -231,8 +232,8 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 	return context.Cause(ctx)
 }
 
-// guardedSource ends a watch if the resource is missing or access is forbidden, so that the caller can react.
-// Client-go alone would retry every half minute.
+// guardedSource ends a watch if the resource is missing or access is forbidden, so that the caller can react. Client-go
+// alone would only retry every half minute.
 type guardedSource struct {
 	objects dynamic.ResourceInterface
 	end     context.CancelCauseFunc

@@ -12,33 +12,33 @@ import (
 const (
 	// parallel is the maximum number of concurrent tasks for which callers wait, such as the creation of a pod.
 	parallel = 64
-	// parallelLater is the maximum number of concurrent background tasks. It is low, because background tasks share
-	// the client's request rate with tasks for which callers wait.
+	// parallelLater is the maximum number of concurrent background tasks. It is low, because background tasks and tasks
+	// for which callers wait share the client's rate limit.
 	parallelLater = 8
 )
 
 // task is an operation on a pod or its Service in the Kubernetes API.
 type task func(ctx context.Context)
 
-// tasks runs the operations on each pod and its Service in order, and operations on different pods concurrently. A
-// pod and its successor use the same Service, and its name is the id of their tasks. The order prevents a late task
-// for the old pod from deleting the Service that the new pod already uses.
+// tasks runs the operations on each pod and its Service in order, and operations on different pods concurrently. A pod
+// and its successor use the same Service. The name of this Service is the id of their tasks. The order prevents a late
+// task for the old pod from deleting the Service that the new pod already uses.
 //
 // Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
-// collection are background tasks. The queue is bounded, because each pod has at most one queued creation, deletion
-// and extension (see [Cluster.Extend]) and, per scan, two tasks of garbage collection.
+// collection are background tasks. The queue is bounded: each pod has at most one queued creation, deletion and
+// extension (see [Cluster.Extend]), and two garbage collection tasks per scan.
 type tasks struct {
 	// urgent and later are queues of ids that have waiting tasks. An id may be in both queues.
 	urgent, later *workqueue.Typed[string]
 
 	mu    sync.Mutex
-	lines map[string]*line // by id; an id is missing if none of its tasks waits or runs
+	lines map[string]*line // by id, only for ids with waiting or running tasks
 }
 
 // line contains the waiting tasks of a pod and its Service, in order.
 type line struct {
 	tasks   []task
-	running chan struct{} // has capacity 1, and an item while a worker runs the tasks
+	running chan struct{} // capacity 1, contains an item while a worker runs the tasks
 }
 
 func newTasks() *tasks {
@@ -47,7 +47,7 @@ func newTasks() *tasks {
 	}
 }
 
-// add queues an urgent task. Background tasks with the same id become urgent too, because they run before it.
+// add queues an urgent task. Background tasks with the same id become urgent too, because they must run first.
 func (t *tasks) add(id string, do task) { t.addTask(t.urgent, id, do) }
 
 // addLater queues a background task.
@@ -80,7 +80,7 @@ func (t *tasks) run(ctx context.Context) {
 	workers.Wait()
 }
 
-// work runs queued tasks until ctx is cancelled. It runs the waiting tasks of one id after another.
+// work runs queued tasks until ctx is cancelled. Tasks with the same id run one after another.
 func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string]) {
 	for {
 		id, shutdown := ids.Get()
@@ -92,7 +92,7 @@ func (t *tasks) work(ctx context.Context, ids *workqueue.Typed[string]) {
 	}
 }
 
-// runLine runs the waiting tasks with this id in order. It does nothing if another worker already runs them.
+// runLine runs the waiting tasks with this id in order. It does nothing if another worker is already running them.
 func (t *tasks) runLine(ctx context.Context, id string) {
 	t.mu.Lock()
 	l := t.lines[id]

@@ -30,21 +30,21 @@ import (
 // TemplatesConfig configures the source of pod templates.
 type TemplatesConfig struct {
 	Client kubernetes.Interface
-	// Name is the name of the ConfigMap with the pod template. If it is empty, Porch's template objects are used if
-	// they exist, else the built-in template.
+	// Name is the name of the ConfigMap with the pod template. If it is empty, Porch's template objects apply, or else the
+	// built-in template.
 	Name string
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
 	// Defaults contains values for fields that a template leaves unset.
 	Defaults podspec.Defaults
-	// LauncherPending is true if the built-in template must wait until [Templates.UseLauncher] chooses an image volume
-	// or an init container.
+	// LauncherPending is true if the built-in template becomes available only when [Templates.UseLauncher] chooses an
+	// image volume or an init container.
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
 
-// Templates provides the current template of function pods. It follows changes of the ConfigMap or of Porch's
-// template objects.
+// Templates provides the current template of function pods. It watches the ConfigMap or Porch's template objects for
+// changes.
 type Templates struct {
 	config    TemplatesConfig
 	log       *slog.Logger
@@ -59,8 +59,8 @@ type Templates struct {
 	cause    error            // error of an unusable ConfigMap, or nil
 }
 
-// NewTemplates returns Templates. It sends no requests, so that a template in a ConfigMap becomes available only
-// during [Templates.Run].
+// NewTemplates returns Templates. It sends no requests, so that a template in a ConfigMap becomes available only after
+// [Templates.Run] starts.
 func NewTemplates(config TemplatesConfig) *Templates {
 	metrics := newMetrics(config.Telemetry.Meters)
 	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, available: make(chan struct{})}
@@ -71,7 +71,7 @@ func NewTemplates(config TemplatesConfig) *Templates {
 	return t
 }
 
-// namespaceFile is the file where Kubernetes stores the namespace of this program's own pod.
+// namespaceFile is the file in which Kubernetes provides the namespace of this program's own pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // OwnNamespace returns the namespace of this program's own pod.
@@ -98,8 +98,8 @@ func (t *Templates) Current() podspec.Template {
 // Available returns a channel that closes once there is a template.
 func (t *Templates) Available() <-chan struct{} { return t.available }
 
-// templateTimeout is the maximum wait of a new pod for the first template. It suffices for a ConfigMap that is
-// applied together with this program. It is short, so that waiting callers soon get the cause as an error.
+// templateTimeout is the maximum time that a new pod waits for the first template. It suffices for a ConfigMap that is
+// applied together with this program. It is short, so that callers of the pod soon get the cause as an error.
 const templateTimeout = 2 * time.Second
 
 // Await returns the current template, and waits up to 2 s (templateTimeout) for the first template. After the
@@ -144,7 +144,7 @@ func (t *Templates) setCurrent(template podspec.Template) {
 	}
 }
 
-// UseLauncher selects an image volume or an init container for the built-in template, and returns the template. The
+// UseLauncher selects an image volume or an init container for the built-in template, and returns the new template. The
 // template's version stays the same, so that existing pods do not become outdated.
 func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	t.mu.Lock()
@@ -158,9 +158,10 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run watches the ConfigMap with the pod template until ctx is cancelled. It calls notify with each new template,
-// and then logs that the template is applied. If the ConfigMap is invalid or deleted, the current template stays in
-// use. With Porch's published Role, which permits only lists, changes arrive within about half a minute.
+// Run watches the ConfigMap with the pod template until ctx is cancelled. It calls notify with each new template, and
+// then logs that the template is applied. If the ConfigMap becomes invalid or is deleted, the current template stays in
+// use. Porch's published Role permits only lists of ConfigMaps. With this Role, changes arrive within about half a
+// minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -210,11 +211,11 @@ func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, 
 	}
 	t.setCurrent(template)
 	notify(template)
-	// This message is logged last, because users take it as a sign that the template is in use.
+	// This message comes last, because users read it as a sign that the template is in use.
 	t.log.InfoContext(ctx, "pod template applied", "config_map", from.Name, "version", template.Version())
 }
 
-// logUnusable logs that the ConfigMap is unusable, and the consequence for new pods.
+// logUnusable logs that the ConfigMap is unusable, and how this affects new pods.
 func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template", "error", cause)
@@ -297,7 +298,7 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase replaces the content of one of Porch's template objects, and makes the combined template current. If the
+// useBase replaces the content of a single template object of Porch, and makes the combined template current. If the
 // combined template is invalid, it returns an error and keeps the current template.
 func (t *Templates) useBase(name string, content map[string]any) (
 	template podspec.Template, warnings []string, changed bool, err error,
@@ -313,7 +314,7 @@ func (t *Templates) useBase(name string, content map[string]any) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// As long as no launcher is chosen, only a user's pod template is usable, because it needs no launcher.
+		// Until a launcher is chosen, only a user's pod template is usable, because it needs no launcher.
 		changed = parts[basePodTemplate] != nil
 	} else {
 		changed = before.Version() != template.Version()
@@ -324,9 +325,9 @@ func (t *Templates) useBase(name string, content map[string]any) (
 	return template, warnings, changed, nil
 }
 
-// combineParts builds the pod template from Porch's template objects. It adds the wrapper server by an image volume
-// or an init container (the launcher). An automatic choice of the launcher does not affect the template's version,
-// so that existing pods do not become outdated.
+// combineParts builds the pod template from Porch's template objects. The template adds the wrapper server by an image
+// volume or an init container (the launcher). An automatic choice of the launcher does not change the template's
+// version, so that existing pods do not become outdated.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

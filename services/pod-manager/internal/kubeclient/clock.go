@@ -9,24 +9,25 @@ import (
 	"time"
 )
 
-// Clock tracks the difference between this machine's clock and the API server's clock. Times in pods' annotations
-// use the API server's clock, because replicas read each other's times, and replicas' clocks may be hours apart.
+// Clock tracks the difference between this machine's clock and the API server's clock. Times in pods' annotations are
+// in the API server's time, because replicas read each other's times, and their clocks may differ by hours.
 type Clock struct {
 	start time.Time
-	ahead atomic.Int64 // nanoseconds by which the API server's clock is ahead
+	ahead atomic.Int64 // nanoseconds that the API server's clock is ahead
 	log   *slog.Logger
 }
 
-// NewClock returns a Clock. It assumes equal clocks until the first response of the API server.
+// NewClock returns a Clock. It assumes equal clocks until the first response from the API server.
 func NewClock(log *slog.Logger) *Clock { return &Clock{start: time.Now(), log: log} }
 
 // Now returns this machine's time. It is monotonic, so that a change of the machine's clock has no effect.
 func (c *Clock) Now() time.Time { return c.start.Add(time.Since(c.start)) }
 
-// Theirs converts a time of this machine's clock to the API server's clock, with an error of a second or two.
+// Theirs converts a time from this machine's clock to the API server's clock. The result may be wrong by a second or
+// two.
 func (c *Clock) Theirs(ours time.Time) time.Time { return ours.Add(time.Duration(c.ahead.Load())) }
 
-// Ours converts a time of the API server's clock to this machine's clock. The zero time stays zero.
+// Ours converts a time from the API server's clock to this machine's clock. The zero time stays zero.
 func (c *Clock) Ours(theirs time.Time) time.Time {
 	if theirs.IsZero() {
 		return theirs
@@ -41,16 +42,16 @@ const tolerance = 2 * time.Second
 // loggedDifference is the minimum difference between the clocks that recordTime logs.
 const loggedDifference = 10 * time.Second
 
-// recordTime updates the difference between the clocks from a response. date is the API server's time. sent is this
-// machine's time when the request was sent.
+// recordTime updates the difference between the clocks after a response. date is the time on the API server's clock,
+// and sent is the time on this machine's clock when the request was sent.
 func (c *Clock) recordTime(date, sent time.Time) {
 	received := c.Now()
 	ahead := time.Duration(c.ahead.Load())
 	if date.After(sent.Add(ahead-tolerance)) && date.Before(received.Add(ahead+tolerance)) {
 		return // within tolerance
 	}
-	// Assume that the server read its clock halfway between sent and received. The server truncated the time to a
-	// second, so add the mean loss of half a second.
+	// Assume that the server read its clock halfway between sent and received. The server truncates the time to a second,
+	// so add the mean error of half a second.
 	middle := sent.Add(received.Sub(sent) / 2)
 	corrected := date.Add(time.Second / 2).Sub(middle)
 	c.ahead.Store(int64(corrected))

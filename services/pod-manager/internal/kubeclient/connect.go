@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeclient creates clients of the Kubernetes API. It corrects the difference between the clocks of the
-// API server and this machine. It treats refusals of a restarting API server as temporary.
+// Package kubeclient creates clients of the Kubernetes API. It corrects for the difference between the clocks of the
+// API server and this machine. It treats refusals of an API server that has just restarted as temporary.
 package kubeclient
 
 import (
@@ -38,7 +38,7 @@ func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface,
 	if err != nil {
 		return nil, err
 	}
-	// Protocol buffers need a fraction of the time and memory of JSON.
+	// Use protocol buffers, because they need a fraction of the time and memory of JSON.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
@@ -109,7 +109,7 @@ func restConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// maxWarnings is the maximum number of different warnings that are logged, because their texts stay in memory.
+// maxWarnings is the maximum number of different warnings that are logged. The texts of logged warnings stay in memory.
 const maxWarnings = 100
 
 // warnings logs warnings of the API server, for instance about a deprecated field in a pod template. It logs each

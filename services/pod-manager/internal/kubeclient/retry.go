@@ -15,8 +15,8 @@ import (
 // retryFor is the maximum total time of [Retry].
 const retryFor = 5 * time.Second
 
-// Retry calls the function do until it succeeds or fails permanently, or until retryFor has passed. After that time
-// it returns the last error that the timeout itself did not cause.
+// Retry calls the function do until it succeeds or fails permanently, or until 5 s (retryFor) have passed. After this
+// timeout, it returns the last error that the timeout itself did not cause.
 func Retry(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -36,14 +36,14 @@ func Retry(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// IsTransient reports whether a retry of a request may help. A busy or unreachable API server is transient, as is
-// an error marked with [Transient]. All other refusals of the API server are permanent.
+// IsTransient reports whether a retry of a request may help. It returns true if the API server was busy or unreachable,
+// and for errors marked with [Transient]. All other refusals of the API server are permanent.
 func IsTransient(err error) bool {
 	if mark := (transient{}); errors.As(err, &mark) {
 		return true
 	}
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
-		return !errors.Is(err, context.Canceled) // no answer
+		return !errors.Is(err, context.Canceled) // the API server did not answer
 	}
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsUnexpectedServerError(err)
@@ -56,8 +56,8 @@ type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Outcome returns the metric label for the result of a request: "ok", the API server's reason for a failure,
-// or "NoAnswer". It never returns the error's text, so that the label has few values.
+// Outcome returns the metric label for the result of a request: "ok", the reason that the API server gave for a
+// failure, or "NoAnswer". It never returns the text of an error, so that the label has few values.
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -68,7 +68,7 @@ func Outcome(err error) string {
 	return "NoAnswer"
 }
 
-// Backoff waits between attempts, with growing delays or the delay that the API server requests. Use [NewBackoff].
+// Backoff waits between attempts. The delays grow, unless the API server requests a delay. Use [NewBackoff].
 type Backoff struct{ waits retry.Backoff }
 
 // NewBackoff returns a Backoff for requests to the API server.
@@ -76,8 +76,8 @@ func NewBackoff() *Backoff {
 	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
 }
 
-// Wait waits before the next attempt. after is the error of the last attempt, which may request a delay. Wait
-// returns false if ctx is done first, or at once if the deadline of ctx would pass during the delay.
+// Wait waits before the next attempt. after is the error of the last attempt, which may request a delay. Wait returns
+// false if ctx is done first. It returns false at once if the deadline of ctx is earlier than the end of the delay.
 func (b *Backoff) Wait(ctx context.Context, after error) bool {
 	next := b.waits.Next()
 	if seconds, ok := apierrors.SuggestsClientDelay(after); ok {

@@ -14,18 +14,20 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// warmUp is the maximum time of the API server's warm-up after an outage. In this time, the server already responds
-// but still loads roles, quotas and service accounts, and refuses requests that it will allow a moment later.
+// warmUp is the maximum duration of the warm-up of an API server after an outage. The server then responds, but has not
+// loaded all roles, quotas and service accounts. It refuses requests that it will allow a moment later.
 const warmUp = 10 * time.Second
 
-// maxStatus limits the bytes read from the API server's error response. It is enough for any name and reason.
+// maxStatus limits the bytes that are read from an error response of the API server. It is enough for any name and
+// reason.
 const maxStatus = 64 << 10
 
-// tolerateWarmUp wraps a transport, and turns refusals during the API server's warm-up into transport errors.
-// Callers then retry them like the outage itself. Otherwise a pod that could be created a moment later would fail
-// permanently.
+// tolerateWarmUp wraps a transport, and converts refusals during the API server's warm-up to transport errors. Callers
+// then retry the request as in an outage. Without this conversion, a pod that could be created a moment later would
+// fail permanently.
 func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
-	// since is the time of the last request that did not reach the API server. It is nil if all reached the server.
+	// since is the time of the last request that did not reach the API server. It is nil if every request reached the
+	// server.
 	var since atomic.Pointer[time.Time]
 	return transport{next, func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -46,8 +48,8 @@ func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
 	}}
 }
 
-// refusalError returns an error with the message in the API server's refusal, or with the HTTP status if the message
-// is unreadable. It closes the body.
+// refusalError returns an error with the message in the API server's refusal. If the message is unreadable, the error
+// contains the HTTP status instead. It closes the body of the response.
 func refusalError(response *http.Response) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))

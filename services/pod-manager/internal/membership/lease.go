@@ -22,11 +22,11 @@ const (
 	// functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	fieldManager        = "krm-function-runner"
-	// prefix begins the names of replicas' Leases, to avoid conflicts with other Leases in the namespace.
+	// prefix is the prefix of the names of replicas' Leases, to avoid conflicts with other Leases in the namespace.
 	prefix = "fnr-"
 )
 
-// newLease returns the Lease object that describes a replica. Its renew time is only for users, not for replicas.
+// newLease returns the Lease object that describes a replica. Its renew time informs users, and replicas ignore it.
 func newLease(m Member, now time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -49,7 +49,7 @@ func readMember(lease *coordinationv1.Lease) Member {
 }
 
 // renewLease creates or updates this replica's Lease. At the start and after a failed request, it first reads the
-// Lease, because an earlier process or the failed request may have written it.
+// Lease, because an earlier process or the failed request may have written the Lease.
 func (k *Keeper) renewLease(ctx context.Context) error {
 	sent := k.config.Now()
 	last := k.last
@@ -63,7 +63,7 @@ func (k *Keeper) renewLease(ctx context.Context) error {
 	}
 	lease := newLease(k.ownMember(), time.Now())
 	var err error
-	if last == nil || last.ResourceVersion == "" { // a client returns an empty object with an error
+	if last == nil || last.ResourceVersion == "" { // after an error, Get returned an empty object
 		lease, err = k.config.Leases.Create(ctx, lease, metav1.CreateOptions{FieldManager: fieldManager})
 	} else {
 		lease.ResourceVersion = last.ResourceVersion
@@ -84,7 +84,7 @@ func (k *Keeper) ownMember() Member {
 	return k.me
 }
 
-// recordRenewal stores the time when the last successful renewal of the Lease was sent.
+// recordRenewal stores the time at which the last successful renewal of the Lease was requested.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,7 +94,7 @@ func (k *Keeper) recordRenewal(sent time.Time) {
 // listLeases lists the Leases of all replicas to find the living replicas. It deletes Leases that have not changed
 // for an hour (forgetAfter).
 func (k *Keeper) listLeases(ctx context.Context) error {
-	// Version 0 allows the API server to answer from its cache.
+	// Version 0 permits the API server to answer from its cache.
 	list, err := k.config.Leases.List(ctx, metav1.ListOptions{
 		LabelSelector:   labelMember + "=" + memberValue,
 		ResourceVersion: "0",

@@ -2,8 +2,8 @@
 
 // Package membership tracks the replicas of the pod-manager, so that each function has an owner.
 //
-// Each replica renews its own Lease every 3 seconds and then lists its peers' Leases. A peer counts as alive while
-// its Lease keeps changing. A replica that fails to renew its Lease gives up its functions (stands down) at about
+// Each replica renews its own Lease every 3 seconds, and then lists the Leases of its peers. A peer counts as alive
+// while its Lease keeps changing. A replica that fails to renew its Lease gives up its functions (stands down) at about
 // the time when its peers declare it dead. Replicas may disagree for seconds, so that two replicas own the same
 // function. This is harmless, because both choose the same names for new pods, and deleted pods complete their
 // evaluations.
@@ -32,13 +32,13 @@ const (
 	renewInterval = 3 * time.Second
 	// retryInterval is the delay before the next renewal after a failed request.
 	retryInterval = time.Second
-	// maxRightsInterval is the maximum delay between renewals while the rights on Leases are missing. The first delay
-	// is a second (retryInterval), because an API server that has just started may refuse requests that it allows
-	// later.
+	// maxRightsInterval is the maximum delay between renewals while this program lacks rights on Leases. The delays start
+	// at a second (retryInterval), because an API server that has just started may refuse requests that it allows later.
 	maxRightsInterval = 15 * time.Minute
-	// minPause is the minimum pause between two renewals if the Kubernetes API is slow.
+	// minPause is the minimum pause between two renewals, even if the Kubernetes API is slow.
 	minPause = 100 * time.Millisecond
-	// cycleTimeout limits a renewal of the Lease and the following list. It suffices if each request takes 2.5 s.
+	// cycleTimeout limits a renewal of the Lease and the following list of Leases. It suffices if each request lasts 2.5
+	// s.
 	cycleTimeout = 6 * time.Second
 )
 
@@ -50,8 +50,8 @@ type Config struct {
 	// Address is the address where gateways reach this replica, as host:port. It is empty if gateways cannot reach
 	// it.
 	Address string
-	// Starting is the reason that this replica owns no functions before [Keeper.Started], if other replicas can own
-	// them. If it is empty, this replica owns functions from the beginning.
+	// Starting is the reason that this replica owns no functions before [Keeper.Started], unless it is the only replica.
+	// If Starting is empty, this replica owns functions from the beginning.
 	Starting string
 	// Now returns monotonic time.
 	Now func() time.Time
@@ -64,20 +64,20 @@ type Config struct {
 // Keeper renews this replica's Lease and tracks the other living replicas while [Keeper.Run] runs.
 type Keeper struct {
 	config Config
-	wake   chan struct{} // capacity 1
+	wake   chan struct{} // wakes Run, has capacity 1
 	joined chan struct{}
 	last   *coordinationv1.Lease // last version written by this replica, used by Run only
-	failed bool                  // true if the last cycle failed, used by Run only
+	failed bool                  // true if the last renewal or list failed, used by Run only
 	denied retry.Backoff         // delays while the rights on Leases are missing, used by Run only
 
 	mu        sync.Mutex
 	me        Member
 	renewed   time.Time // request time of the last renewal, or the start of Run
-	starting  string    // reason for not serving yet, else empty
-	unable    string    // reason of StandDown
-	ending    string    // reason of the shutdown, else empty
+	starting  string    // reason for not serving yet, or empty
+	unable    string    // argument of the last StandDown
+	ending    string    // reason of the shutdown, or empty
 	view      view
-	forbidden bool // true if the last cycle failed because the rights on Leases are missing
+	forbidden bool // true if rights on Leases were missing at the last renewal or list
 	published Owners
 }
 
@@ -92,7 +92,7 @@ func New(config Config) *Keeper {
 	return k
 }
 
-// Run renews the Lease until ctx is done, and then deletes it, so that peers take over the functions at once.
+// Run renews the Lease until ctx is done. It then deletes the Lease, so that peers take over the functions at once.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.deleteOwnLease(ctx)
 	k.recordRenewal(k.config.Now())
@@ -106,7 +106,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		next := k.delayAfter(err)
 		next += time.Duration(rand.Int64N(int64(next) / 10)) //nolint:gosec // it only spreads the load
-		// The delay counts from the start of this renewal, which takes long if the Kubernetes API is slow.
+		// The delay counts from the start of this renewal, which lasts long if the Kubernetes API is slow.
 		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
 		case <-timer.C:
@@ -120,10 +120,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews this replica's Lease, and lists the Leases of all replicas, even if the renewal failed. If
-// Kubernetes forbids one of them, it forgets the other replicas 15 s (aliveFor) after the last list: this replica then
-// owns all functions. It goes on after ctx is done, because a canceled write would leave unknown which version the
-// Lease has, and Run needs the version to delete the Lease.
+// renewAndList renews this replica's Lease, and lists the Leases of all replicas, even if the renewal failed. If either
+// request is forbidden, it forgets the other replicas 15 s (aliveFor) after the last list, so that this replica owns
+// all functions. The requests continue after ctx is done, because a canceled write would leave the version of the Lease
+// unknown. Run needs this version to delete the Lease.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()
@@ -183,7 +183,7 @@ func (k *Keeper) publishOwners() {
 	}
 }
 
-// join closes the channel of Joined.
+// join closes the channel that [Keeper.Joined] returns.
 func (k *Keeper) join() {
 	if !k.hasJoined() {
 		close(k.joined)
@@ -199,22 +199,22 @@ func (k *Keeper) hasJoined() bool {
 	}
 }
 
-// Joined returns a channel that closes once this replica has published the owners of functions. It also closes if
-// the rights on Leases are missing, and in any case after 21 s (aliveFor plus cycleTimeout).
+// Joined returns a channel that closes once this replica has published the owners of functions. The channel also closes
+// if rights on Leases are missing, and in any case after 21 s (aliveFor plus cycleTimeout).
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
-// StandDown hands over this replica's functions to its peers within seconds, for a reason that users see. An empty
-// reason permits this replica to own functions again.
+// StandDown hands over this replica's functions to its peers within seconds. reason is shown to users. An empty reason
+// permits this replica to own functions again.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
 // Started permits this replica to own functions, because its start is complete (see [Config.Starting]).
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
-// Leave makes this replica own no functions until the process exits, for a reason such as the shutdown.
+// Leave ends this replica's ownership of functions until the process exits, for a reason such as the shutdown.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown updates the reason that this replica owns no functions. If the reason changed, the Lease is written at
-// once, so that peers learn of it.
+// standDown updates the reason that this replica owns no functions. After a change, the Lease is written at once to
+// inform peers.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
 	before := k.me.StoodDown
@@ -231,12 +231,12 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// notRenewed is the reason that this replica owns no functions after its Lease was not renewed for 15 s (aliveFor).
-// Peers then believe that this replica is dead.
+// notRenewed is the reason that this replica owns no functions after its Lease was not renewed for 15 s (aliveFor). By
+// then, its peers consider it dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
-// Owners returns the current owners of functions. This replica owns all functions before the first list of Leases,
-// and after the rights to list them were missing for 15 s (aliveFor).
+// Owners returns the current owners of functions. This replica owns all functions until it has listed the Leases once,
+// and after it lacked the right to list them for 15 s (aliveFor).
 func (k *Keeper) Owners() Owners {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -250,13 +250,13 @@ func (k *Keeper) Owners() Owners {
 	return newOwners(self, k.view.aliveMembers(self.Name))
 }
 
-// isOverdue reports whether peers believe that this replica is dead, because its last renewal is too old. The
-// caller must hold the lock.
+// isOverdue reports whether the last renewal of this replica is so old that peers consider the replica dead. The caller
+// must hold the lock.
 func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
-// Owns reports whether this replica certainly owns an image's function now. It returns false if the last list of
-// Leases is too old, unless the rights to list them are missing. Callers must call it right before each deletion of
-// a pod, because a result may become outdated while the process is paused.
+// Owns reports whether this replica certainly owns an image's function now. It returns false if the last list of Leases
+// is too old, unless the right to list them is missing. Callers must call it right before each deletion of a pod,
+// because an earlier result may be outdated after a pause of the process.
 func (k *Keeper) Owns(image string) bool { return k.isCurrent() && k.Owners().Owner(image).Mine }
 
 // isCurrent reports whether this replica has listed all Leases recently, or cannot list them for lack of rights.

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Owners is an immutable snapshot of the owners of all functions, as this replica observes them. The zero value
-// means that replicas do not coordinate, and this replica owns all functions.
+// Owners is an immutable snapshot of the owners of all functions, as this replica sees them. The zero value means that
+// replicas do not coordinate, so that this replica owns all functions.
 type Owners struct {
 	// StoodDown is the reason that this replica owns no functions. It is empty if the replica owns functions.
 	StoodDown string
@@ -18,12 +18,12 @@ type Owners struct {
 	owning []Member
 	keys   []string
 	self   string // name of this replica
-	shared bool   // true with membership
+	shared bool   // true if replicas coordinate by Leases
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas that accept ownership. If there are none, all living
-// replicas share the functions, because otherwise no replica would delete pods.
+// newOwners divides the functions among the living replicas that have not stood down. If all of them have stood down,
+// they share the functions nevertheless, because otherwise no replica would delete pods.
 func newOwners(self Member, others []Member) Owners {
 	all := slices.Concat(others, []Member{self})
 	o := Owners{self: self.Name, shared: true, alive: len(all)}
@@ -58,8 +58,8 @@ func (o Owners) Owner(image string) pool.Owner {
 // Replicas returns the number of replicas that share the functions. It is 1 if replicas do not coordinate.
 func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 
-// Shared reports whether replicas divide the functions among themselves. Otherwise, other replicas may own the same
-// functions.
+// Shared reports whether replicas divide the functions among themselves. If not, several replicas may own the same
+// function.
 func (o Owners) Shared() bool { return o.shared }
 
 // Event returns the event that informs the pools of the current owners of functions.

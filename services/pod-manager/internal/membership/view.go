@@ -31,9 +31,9 @@ type Member struct {
 // ownershipKey returns the replica's key for the hash that assigns functions to replicas.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// view is an immutable snapshot of all replicas' Leases. The age of a Lease counts from the last change that this
-// replica observed, not from a peer's timestamps. Leases do not age while list requests fail, because their
-// replicas may be alive.
+// view is an immutable snapshot of the Leases of all replicas. A Lease's age counts from the last change that this
+// replica observed, not from the timestamps of a peer. Leases do not age while list requests fail, because the peers
+// may be alive.
 type view struct {
 	leases []agedLease
 	at     time.Time // time of the last list, or zero before the first list
@@ -60,7 +60,7 @@ func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	return next
 }
 
-// aliveMembers returns the living replicas, sorted by name. The parameter without names a replica to omit.
+// aliveMembers returns the living replicas except the replica named without, sorted by name.
 func (v view) aliveMembers(without string) []Member {
 	var alive []Member
 	for _, seen := range v.leases {

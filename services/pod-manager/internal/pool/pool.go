@@ -61,7 +61,7 @@ type pool struct {
 	// The name of the next pod in the slot depends on this UID.
 	predecessors map[int]string
 	emptySince   time.Time // time when the last pod was removed
-	// reportPositions is true if waiting callers must be told their new positions in the queue with the next report.
+	// reportPositions is true if the next report must tell waiting callers their new positions in the queue.
 	reportPositions bool
 
 	leasesTotal, coldStartsTotal int64

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// firstBackoff is the delay after the first failed attempt to check a pod's health. The delay grows up to
-	// maxBackoff. The delays are short, because a wrapper server starts within milliseconds after its container.
+	// firstBackoff is the delay after the first failed attempt to check a pod's health. Further delays grow up to
+	// maxBackoff. They are short, because a wrapper server starts within milliseconds after its container.
 	firstBackoff = 5 * time.Millisecond
 	maxBackoff   = 100 * time.Millisecond
 	// connectTimeout limits an attempt to connect to a pod, including the TLS handshake.
@@ -32,11 +32,11 @@ const (
 	askTimeout = time.Second
 )
 
-// asker sends health checks to pods. It presents this program's certificate, if identity contains one.
+// asker sends health checks to pods. It presents the certificate of this program, if identity contains a certificate.
 type asker struct{ identity *mtls.Identity }
 
-// probeUntilServing sends health checks to a pod until its wrapper server is healthy. When ctx is done, it returns
-// the error of the last check.
+// probeUntilServing sends health checks to a pod until its wrapper server is healthy. Once ctx is done, it returns the
+// error of the last complete check.
 func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	address := p.Address
 	transport, err := a.credentialsOf(p.Identity)
@@ -54,7 +54,7 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	if err != nil {
 		return fmt.Errorf("check the health of %s: %w", address, err)
 	}
-	defer func() { _ = conn.Close() }() // nothing to do about an error
+	defer func() { _ = conn.Close() }() // an error has no consequence
 	client := healthv1.NewHealthClient(conn)
 	for waits := (retry.Backoff{First: firstBackoff, Max: maxBackoff}); ; {
 		last := checkOnce(ctx, client)
@@ -62,7 +62,7 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 			return nil
 		}
 		if err == nil || ctx.Err() == nil {
-			err = last // an interrupted check explains less than the check before
+			err = last // ignore the error of an interrupted check
 		}
 		if !waits.Wait(ctx) {
 			return fmt.Errorf("check the health of %s: %w", address, err)
@@ -70,8 +70,8 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 }
 
-// dialPod connects to a pod or its Service. It starts further attempts while the first is pending, because packets
-// of the first attempt are lost if the node does not have the Service's rules yet.
+// dialPod connects to a pod or its Service. It starts further attempts while the first is pending. The packets of the
+// first attempt are lost if the node has not received the Service's routing rules yet.
 func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address, func(error) {})
 }

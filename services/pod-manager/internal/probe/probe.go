@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// parallel is the maximum number of concurrent probes. Thousands of probes start at once when, for instance, a
-	// replica adopts the pods of another replica. With the limit they complete sooner, because more connections delay
-	// each other.
+	// parallel is the maximum number of concurrent probes. Thousands of probes start at once, for instance, when a replica
+	// adopts the pods of another replica. They complete sooner with the limit, because too many connections slow each
+	// other down.
 	parallel = 64
 	// turn is the time that a probe without a timeout may run before it waits again behind other probes.
 	turn = 2 * time.Second
 )
 
-// Prober checks the health of wrapper servers in pods. Create it with [New]. No check starts without [Prober.Run].
+// Prober checks the health of wrapper servers, the programs that run functions in pods. Create it with [New]. No check
+// starts before [Prober.Run].
 type Prober struct {
 	report func(pool.Event)
 	// ask probes a pod until the pod is healthy or ctx is done.
 	ask  func(ctx context.Context, pod pool.Probe) error
-	wake chan struct{} // capacity 1
+	wake chan struct{} // wakes Run, has capacity 1
 
 	mu      sync.Mutex
 	queue   queue
@@ -34,17 +35,16 @@ type Prober struct {
 	current map[string]*probe // latest probe of each pod, by name
 }
 
-// probe is a health check of a pod, until its result, its cancellation or the next check of the same pod.
+// probe is a health check of a pod. It ends with its result, its cancellation or the next check of the same pod.
 type probe struct {
 	action pool.Probe
-	ended  context.CancelFunc // cancels the current turn; it is nil between turns
+	ended  context.CancelFunc // cancels the current turn, nil between turns
 	turns  int
-	over   bool // cancelled or answered
+	over   bool // true if cancelled or answered
 }
 
-// New returns a Prober, which passes each result to report as [pool.Probed] or [pool.Unanswered]. If identity
-// contains a certificate, the Prober presents it to pods. A pod that does not accept the pod-manager as a caller
-// then counts as unhealthy.
+// New returns a Prober, which passes each result to report as [pool.Probed] or [pool.Unanswered]. The Prober presents
+// the certificate of identity, if any, to pods. A pod that rejects the pod-manager as a caller counts as unhealthy.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.probeUntilServing, report)
 }
@@ -55,9 +55,9 @@ func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
 
-// Probe starts to check a pod's health, and does not block. The check ends when the pod is healthy, when the
-// timeout expires, or when another call of Probe for the pod replaces it. The timeout starts when the check first
-// runs, because the check may wait behind other checks.
+// Probe starts to check the health of a pod, and does not block. The check ends when the pod is healthy, the timeout
+// expires, or a later call of Probe for the pod replaces it. The timeout counts from the first run of the check,
+// because the check may wait behind other checks.
 func (p *Prober) Probe(action pool.Probe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *Prober) wakeUp() {
 	}
 }
 
-// Forget cancels the probe of a deleted pod, but not the probe of a new pod with the same name.
+// Forget cancels the probe of a deleted pod. The UID protects the probe of a new pod with the same name.
 func (p *Prober) Forget(pod, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +115,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// nextTurn removes the next probe from the queue, and returns it with a context that ends when the probe is
-// cancelled. It returns nil if the queue is empty or the maximum number of probes is running.
+// nextTurn removes the next probe from the queue, and returns it with a context that ends when the probe is cancelled.
+// It returns nil if the queue is empty, or if the maximum number of probes is running.
 func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	return next, ctx
 }
 
-// takeTurn runs a probe until its own timeout, or for the constant turn if it has none, and reports the result.
+// takeTurn runs a probe for its own timeout, or for 2 s (turn) if it has no timeout, and reports the result.
 func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	a := current.action
 	length := turn
@@ -147,9 +147,9 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	}
 }
 
-// finishTurn ends a turn of a probe, and returns the event to report, or nil. A probe without a result waits for
-// another turn, and [pool.Unanswered] is reported after its first turn only. stopped is true if the probe was
-// cancelled.
+// finishTurn ends a turn of a probe, its limited time to run, and returns the event to report, or nil. A probe without
+// a result waits for another turn. [pool.Unanswered] is reported only after its first turn. stopped is true if the
+// probe was cancelled.
 func (p *Prober) finishTurn(former *probe, stopped bool, err error) pool.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,10 +4,10 @@ package probe
 
 import "slices"
 
-// queue contains the probes that wait for a turn, a limited time to run. Fresh probes had no turn yet. Tried probes
-// had a turn without success. Turns alternate between the newest fresh probe, the oldest fresh probe and the oldest
-// tried probe. So new pods do not wait behind thousands of pods that do not answer, and no pod waits forever.
-// Cancelled probes stay in the queue until they outnumber the other probes.
+// queue contains the probes that wait for a turn, a limited time to run. Fresh probes have not had a turn yet. Tried
+// probes had a turn without success. Turns alternate between the newest fresh probe, the oldest fresh probe and the
+// oldest tried probe. This order protects new pods from waiting behind thousands of unresponsive pods, and no pod waits
+// forever. Cancelled probes stay in the queue until they outnumber the other probes.
 type queue struct {
 	fresh, tried []*probe
 	over         int // number of cancelled probes in the queue
@@ -17,7 +17,7 @@ type queue struct {
 func (q *queue) addFresh(p *probe) { q.fresh = append(q.fresh, p) }
 func (q *queue) addTried(p *probe) { q.tried = append(q.tried, p) }
 
-// next removes and returns the next probe that is not cancelled, or returns nil if there is none.
+// next removes and returns the next probe that is not cancelled, or nil if there is none.
 func (q *queue) next() *probe {
 	for len(q.fresh)+len(q.tried) > 0 {
 		next := q.removeNext()
@@ -45,8 +45,8 @@ func (q *queue) removeNext() (next *probe) {
 	return next
 }
 
-// countEnded counts a cancelled probe in the queue. It removes all cancelled probes once they are the majority, so
-// that they do not fill the memory.
+// countEnded counts a probe that was cancelled in the queue. Once cancelled probes are the majority, it removes them to
+// limit the memory of the queue.
 func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
 		cancelled := func(p *probe) bool { return p.over }
