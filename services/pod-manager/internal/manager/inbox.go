@@ -14,14 +14,14 @@ import (
 // the manager handles a message within microseconds.
 const inboxSize = 1024
 
-// Inbox queues messages for the goroutine of a [Manager] that decides about pods and leases. A message is a
-// function that this goroutine calls with its state. An Inbox is created before its Manager, because the Manager's
-// Cluster and Prober send their events to the Inbox.
+// Inbox queues messages for the main goroutine of a [Manager], which decides about pods and leases. A message is a
+// function that this goroutine calls with its state. An Inbox is created before its Manager, because the Cluster and
+// Prober of the Manager send their events to the Inbox.
 type Inbox struct {
 	messages chan func(*loop)
 	ended    chan struct{} // closes when the manager stops
-	// relisted signals that the configured minimum numbers of pods changed. With its capacity of 1, no sender blocks
-	// or loses a signal.
+	// relisted signals that the configured minimum numbers of pods changed. Its capacity of 1 ensures that no sender
+	// blocks and no signal is lost.
 	relisted chan struct{}
 }
 
@@ -53,7 +53,7 @@ func (b *Inbox) postMessage(message func(*loop)) {
 	}
 }
 
-// sendMessage adds a message to the inbox. It fails if ctx is done or the manager stops before there is room.
+// sendMessage adds a message to the inbox. It fails if ctx is done or the manager stops while the inbox is full.
 func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	select {
 	case b.messages <- message:
@@ -65,8 +65,8 @@ func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// askLoop calls question in the manager's main goroutine and returns the answer. It returns an error if ctx is done
-// or the manager stops first.
+// askLoop calls question in the manager's main goroutine, and returns the answer. It returns an error if ctx is done or
+// the manager stops before it has the answer.
 func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
 	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {
@@ -84,8 +84,8 @@ func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
 }
 
-// Configure changes the settings of the manager. It returns once the change is applied or the manager has stopped.
-// The manager's main goroutine must not wait for Configure, because both would wait forever.
+// Configure changes the settings of the manager, and returns once the change is applied or the manager has stopped. The
+// manager's main goroutine must not call it, because Configure would wait for this goroutine forever.
 func (b *Inbox) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
 	b.postMessage(func(l *loop) {

@@ -21,14 +21,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// waiter passes reports, and finally the answer, from the manager to a caller that waits for a lease.
+// waiter is the manager's connection to a caller that waits for a lease. It passes reports, and finally the answer, to
+// the caller.
 type waiter struct {
-	// reports contains the latest unread report about the wait. Earlier reports are lost, because the capacity is 1.
+	// reports contains the latest unread report on the wait. A new report replaces it, because the capacity is 1.
 	reports  chan pool.Waiting
 	answered chan answer
 }
 
-// answer is the manager's response to a request for a lease. It contains a grant or an error.
+// answer is the manager's response to a request for a lease. It contains either a grant or an error.
 type answer struct {
 	grant pool.Grant
 	// maxTime is the function's limit for the duration of an evaluation. Zero means no limit.
@@ -36,8 +37,8 @@ type answer struct {
 	err     error
 }
 
-// replaceReport stores a report for the caller in place of an earlier unread report. Only the manager's main
-// goroutine calls it, so it never blocks.
+// replaceReport stores a report for the caller, and discards an earlier unread report. It never blocks, because only
+// the manager's main goroutine calls it.
 func (w *waiter) replaceReport(r pool.Waiting) {
 	select {
 	case <-w.reports:
@@ -46,8 +47,8 @@ func (w *waiter) replaceReport(r pool.Waiting) {
 	w.reports <- r
 }
 
-// Lease implements lease.Manager. It waits for a pod that runs the image, and returns a lease on the pod. During
-// the wait, it calls waiting with the cause.
+// Lease implements lease.Manager. It waits for a pod that runs the image, and returns a lease on the pod. During the
+// wait, it reports the cause of the wait to the function waiting.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	begin := time.Now()
 	m.metrics.waiting.Add(1)
@@ -83,7 +84,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the manager's answer to a request for a lease. It passes reports about the wait to waiting.
+// awaitAnswer waits for the manager's answer to a request for a lease. It passes reports on the wait to the function
+// waiting.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
@@ -111,10 +113,11 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is the time after which a caller is informed that the lookup of an image is slow.
+// slowResolve is the time after which a caller is informed that the lookup of an image takes long.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up an image's digest and properties. If this is slow, it informs the caller through waiting.
+// resolveImage looks up the digest and properties of an image. If the lookup takes longer than 20 ms (slowResolve), it
+// informs the caller through the function waiting.
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {
@@ -124,7 +127,7 @@ func (m *Manager) resolveImage(
 		err   error
 	}
 	answered := make(chan answer, 1)
-	go func() { // limited by ctx
+	go func() { // ctx limits its duration
 		resolved, err := m.config.Images.ResolveImage(ctx, req)
 		answered <- answer{resolved, err}
 	}()
@@ -146,7 +149,7 @@ func (m *Manager) resolveImage(
 	}
 }
 
-// functionOf extracts the image properties for new pods from the image-resolver's response.
+// functionOf returns the image properties that new pods require, from the image-resolver's response.
 func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	return podspec.Function{
 		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
@@ -154,8 +157,8 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage converts a grant to an API message with the durations of the caller's wait. unsynced is the wait
-// for the list of existing pods, and resolving the wait for the lookup of the image.
+// grantedMessage converts a grant to an API message. The message contains the durations of the caller's wait: unsynced
+// for the list of existing pods, resolving for the lookup of the image, and the phases in the grant.
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{
@@ -169,7 +172,7 @@ func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) 
 	if g.Identity != (pool.Identity{}) {
 		granted.Identity = &podmanagerv1.PodIdentity{Id: g.Identity.ID, Secret: g.Identity.Secret}
 	}
-	if g.ByTag { // the node may run another digest
+	if g.ByTag { // the node may run an image with another digest
 		granted.Digest = ""
 	}
 	if got.maxTime > 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// loop contains the state of a Manager. Only the manager's main goroutine uses it. Its methods must not block,
-// because all leases wait for this goroutine.
+// loop contains the state of a Manager. Only the manager's main goroutine uses it. The methods must not block, because
+// all leases wait for this goroutine.
 type loop struct {
 	config   Config
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks up an image in the background, and then calls found in the manager's goroutine.
+	// lookUpImage looks up an image in the background, and then calls found in the manager's main goroutine.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
@@ -29,8 +29,8 @@ type loop struct {
 	lookups map[string]int32
 	// listedPods maps images to their configured minimum numbers of pods.
 	listedPods map[string]int
-	// minimum maps each image with a minimum number of pods to the function that keeps this minimum. It is the
-	// function with the current digest of the image's tag.
+	// minimum maps each image with a minimum number of pods to the function whose pool keeps these pods. This function has
+	// the current digest of the image's tag.
 	minimum map[string]pool.Function
 }
 
@@ -87,8 +87,8 @@ func (l *loop) carryOut(action pool.Action) {
 	}
 }
 
-// createPod creates a pod in the background. It first looks up the properties of the image if no caller has
-// requested the function from this replica yet.
+// createPod creates a pod in the background. If no caller has requested the function from this replica yet, it first
+// looks up the properties of the image.
 func (l *loop) createPod(a pool.Create) {
 	if image, known := l.images[a.Function]; known {
 		l.config.Cluster.Create(a, l.settings.workloadOf(image))
@@ -115,8 +115,8 @@ func rejectionError(a pool.Reject) error {
 	return err
 }
 
-// standDown hands over this replica's functions, because its function pods do not answer. An empty reason means
-// that the pods answer again, so that this replica may own functions.
+// standDown hands over this replica's functions to its peers, because function pods do not answer this replica. An
+// empty reason means that pods answer again, and permits this replica to own functions.
 func (l *loop) standDown(reason string) {
 	if reason == "" {
 		l.config.Log.Info("function pods answer again")
@@ -137,8 +137,8 @@ func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	}
 }
 
-// countPods updates the numbers of pods for the metrics. Every 10 seconds (forgetTicks), it also forgets images
-// without a pool and without a minimum number of pods.
+// countPods updates the numbers of pods for the metrics. Every 10 seconds (forgetTicks), it also removes images without
+// a pool and without a minimum number of pods from memory.
 func (l *loop) countPods() {
 	counts := l.machine.Counts()
 	l.metrics.counts.Store(&counts)
@@ -154,5 +154,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is the interval, in ticks of a second, at which unused images are removed from memory.
+// forgetTicks is the interval, in ticks of a second, at which countPods removes unused images from memory.
 const forgetTicks = 10

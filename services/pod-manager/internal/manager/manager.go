@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager grants leases on function pods. A lease permits a caller to run an evaluation in a pod. The
-// package passes requests and events to the pools, and the pools' actions to the cluster and the prober.
+// Package manager grants leases on function pods. A lease permits a caller to run an evaluation in a pod. The package
+// passes requests and events to the pools, which decide. It passes the pools' actions to the cluster and the prober.
 package manager
 
 import (
@@ -49,17 +49,16 @@ type Config struct {
 	Images  Images
 	Cluster Cluster
 	Prober  Prober
-	// Synced closes once all existing pods are known. Requests for leases wait for it.
+	// Synced closes once this replica knows all existing pods. Requests for leases wait for it.
 	Synced <-chan struct{}
-	// Obstacle returns the error that currently prevents Synced from closing, or nil. An error of class
-	// [fault.Precondition] makes leases fail at once, because only a user can remove the cause.
+	// Obstacle returns the error that currently delays Synced, or nil. An error of class [fault.Precondition] makes leases
+	// fail at once, because only a user can remove the cause.
 	Obstacle func() error
 	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it. OwnerOf
 	// is nil if this replica owns all functions.
 	OwnerOf func(image string) string
-	// StandDown hands over this replica's functions to replicas that can own them, because function pods do not
-	// answer. An empty reason means that the pods answer again. StandDown must not block. It is nil if there are no
-	// other replicas.
+	// StandDown hands over this replica's functions to its peers, because function pods do not answer this replica. An
+	// empty reason means that the pods answer again. StandDown must not block. It is nil if there are no other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings
@@ -96,7 +95,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var lookups errgroup.Group
 	lookups.Go(func() error { m.keepMinimum(ctx); return nil })
-	defer func() { _ = lookups.Wait() }() // returns no errors
+	defer func() { _ = lookups.Wait() }() // the lookups return no errors
 	defer close(m.ended)
 	defer cancel()
 	l := newLoop(m.config, m.metrics)

@@ -22,8 +22,8 @@ type metrics struct {
 	rejections, creations tally
 	// counts contains the numbers of functions and pods, updated every second.
 	counts atomic.Pointer[pool.Counts]
-	// waiting is the number of leases that are not granted yet. It includes leases that wait for the Kubernetes API
-	// or the image-resolver.
+	// waiting is the number of leases that are not granted yet, including leases that wait for the Kubernetes API or the
+	// image-resolver.
 	waiting atomic.Int64
 	images  imagename.Labels
 }
@@ -63,14 +63,14 @@ func newMetrics(meter metric.Meter) *metrics {
 	return m
 }
 
-// observePods exports the numbers of pods as a metric. It adds up images with equal labels.
+// observePods exports the numbers of pods as a metric. It sums up the numbers for images with equal labels.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)
 	for kind, count := range m.counts.Load().Pods {
 		name, err := imagename.Parse(kind.Function.Reference, "")
 		if err != nil {
-			continue // resolved names are valid
+			continue // cannot happen: resolved names are valid
 		}
 		sums[labels{m.images.Earn(name), stateName(kind.State)}] += int64(count)
 	}
@@ -85,8 +85,8 @@ func stateName(s podmanagerv1.Pod_State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// tally counts events by reason, for a metric. The metrics exporter reads the counts through a callback. A normal
-// counter requires a context, and the manager's main goroutine has none.
+// tally counts events by reason, for a metric that the exporter reads through a callback. A normal counter would
+// require a context, which the manager's main goroutine does not have.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64

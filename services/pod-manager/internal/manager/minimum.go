@@ -22,11 +22,12 @@ const (
 	// lookupsAtOnce is the maximum number of concurrent lookups of images with a minimum number of pods. Lookups are
 	// concurrent because a silent registry blocks a lookup for half a minute.
 	lookupsAtOnce = 16
-	// lookupBackoff is the delay before the first retry of failed lookups. It is short, because the image-resolver may
+	// lookupBackoff is the delay before the first retry after failed lookups. It is short, because the image-resolver may
 	// start slightly later than this program.
 	lookupBackoff = 2 * time.Second
-	// lookupInterval is the interval of lookups of images with a minimum number of pods. Within this time, pods are
-	// created for a tag's new digest. It is also the maximum delay between retries of failed lookups.
+	// lookupInterval is the interval at which images with a minimum number of pods are looked up. After a tag moved to a
+	// new digest, pods are created for this digest within the interval. It is also the maximum delay between retries of
+	// failed lookups.
 	lookupInterval = time.Minute
 )
 
@@ -34,7 +35,7 @@ const (
 // because their tags may move to other digests.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
-	case <-m.config.Synced: // before, the pools do not know the existing pods, which may be enough
+	case <-m.config.Synced: // until then, enough pods may exist that the pools do not know
 	case <-ctx.Done():
 		return
 	}
@@ -80,8 +81,8 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 	return lookups.Wait() == nil
 }
 
-// requestOf returns the request to look up an image from the configuration. If the image's tag is a version
-// constraint, the request is for the newest tag that satisfies the constraint.
+// requestOf returns the request to look up a configured image. If its tag is a version constraint, such as ~0.4, the
+// request is for the newest tag that satisfies the constraint.
 func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	i := strings.LastIndexByte(image, ':')
 	if i < 0 || strings.ContainsAny(image[i:], "@/") || strings.ContainsRune(image, '@') {
@@ -94,7 +95,7 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the images with a minimum number of pods. It ends minimums that are no longer configured.
+// listedImages returns the images with a minimum number of pods. It also ends minimums that are no longer configured.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -105,12 +106,12 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods applies an image's minimum number of pods to the digest that a lookup returned. If the tag moved, it
-// ends the minimum of the former digest.
+// keepPods applies an image's minimum number of pods to the digest that a lookup found. If the tag moved, it ends the
+// minimum for the former digest.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {
-		return // no longer listed since the lookup began
+		return // the image was removed from the configuration during the lookup
 	}
 	former, known := l.minimum[image]
 	l.minimum[image] = f
@@ -122,7 +123,7 @@ func (l *loop) keepPods(image string, what podspec.Function) {
 }
 
 // setMinimum passes a function's minimum number of pods to the pools. If several images refer to the function, the
-// largest minimum counts. If no image refers to it, the minimum is 0.
+// largest minimum applies. If no image refers to it, the minimum is 0.
 func (l *loop) setMinimum(f pool.Function) {
 	pods := 0
 	for image, other := range l.minimum {

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Settings contains the settings that may change while the manager runs. Its maps must not be modified, because
+// Settings contains the settings that may change while the manager runs. Callers must not modify its maps, because
 // copies of the Settings share them.
 type Settings struct {
 	// Template is the template of new pods.
@@ -29,15 +29,15 @@ type Settings struct {
 	// Functions contains the settings of single functions from the pod cache configuration. The key of an image is its
 	// [imagename.Name.Key].
 	Functions map[string]cacheconfig.Entry
-	// Configs contains the settings of FunctionConfig objects. For the same image, they replace the settings in
-	// Functions. Configs is nil if there are no FunctionConfigs.
+	// Configs contains the settings of FunctionConfig objects. They replace the settings in Functions for the same image.
+	// It is nil if there are no FunctionConfigs.
 	Configs *functionconfig.Set
-	// MinPods is the default minimum number of pods for entries in Functions. Zero disables all minimums, even
-	// minimums that functions set.
+	// MinPods is the default minimum number of pods for each entry in Functions. Zero disables all minimum numbers of
+	// pods, even those in Functions and Configs.
 	MinPods int
 }
 
-// listedPods returns the configured minimum number of pods of each image that has a minimum.
+// listedPods returns the images with a minimum number of pods, and these numbers.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {
@@ -59,7 +59,7 @@ func (s Settings) listedPods() map[string]int {
 	return listed
 }
 
-// poolConfig returns the configuration of the pools, completed with the template, limits and names.
+// poolConfig returns Pools, completed with the template version, the limits and the pod names.
 func (s Settings) poolConfig() pool.Config {
 	config := s.Pools
 	config.Template = s.Template.Version()
@@ -71,7 +71,7 @@ func (s Settings) poolConfig() pool.Config {
 	return config
 }
 
-// limitsOf returns the limits of a function. Defaults replace the limits that the function does not set.
+// limitsOf returns the limits of a function. Limits that are not set for the function come from Defaults.
 func (s Settings) limitsOf(f pool.Function) pool.Limits {
 	limits, entry := s.Defaults, s.entryOf(f)
 	override(&limits.TTL, entry.TTL)
@@ -105,12 +105,12 @@ func override[T int | ~int64](to *T, value T) {
 	}
 }
 
-// entryOf returns the settings of a single function. A FunctionConfig takes precedence over settings for the
-// function's digest. These take precedence over settings for its tag.
+// entryOf returns the settings that are configured for a function. A FunctionConfig takes precedence over an entry for
+// the image's digest, and such an entry over an entry for the image's tag.
 func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {
-		return cacheconfig.Entry{} // resolved names are valid
+		return cacheconfig.Entry{} // cannot happen: resolved names are valid
 	}
 	if config, ok := s.Configs.Pod(name); ok {
 		return config.Settings

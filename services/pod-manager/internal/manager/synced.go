@@ -13,15 +13,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncTimeout is the maximum time that a caller waits until all existing pods are known. If the Kubernetes API
-// needs longer, the caller is redirected to another replica with a complete list of pods.
+// syncTimeout is the maximum time that a caller waits until this replica knows all existing pods. The caller is then
+// redirected to another replica with a complete list of pods.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which the reason for a wait is checked, and reported if it changed.
+// obstacleInterval is the interval at which awaitSync checks the reason for the wait. It reports the reason to the
+// caller after a change.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until all existing pods are known, and tells the caller the reason for the wait. It has its own
-// timeout, because the deadline of a remote caller is unknown.
+// awaitSync waits until this replica knows all existing pods, and tells the caller the reason for the wait. It has its
+// own timeout, because a remote caller may not send its deadline.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	select {
 	case <-m.config.Synced:
@@ -37,7 +38,7 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 		switch {
 		case err == nil:
 		case fault.Of(err) == fault.Precondition:
-			return err // permanent
+			return err // only a user can remove the cause
 		case err.Error() != reported:
 			reported = err.Error()
 			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Reason: reported})
@@ -60,8 +61,8 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 // ignoreReports discards reports about a wait, for requests that cannot show them, such as a list of pools.
 func ignoreReports(*lease.Waiting) {}
 
-// syncTimeoutOf returns the maximum time that awaitSync waits for this caller. It is shorter than the caller's
-// deadline, so that the error reaches the caller in time.
+// syncTimeoutOf returns the timeout of awaitSync for a caller. It is shorter than the caller's deadline, so that the
+// caller receives the error in time.
 func syncTimeoutOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

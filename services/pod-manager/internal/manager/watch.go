@@ -29,7 +29,7 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// listPools returns the pools that match a requested image. For each image that is being looked up, it adds a pool
+// listPools returns the pools that match a requested image. For each image whose lookup is running, it adds a pool
 // without digest, so that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool

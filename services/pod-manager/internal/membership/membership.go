@@ -120,10 +120,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews this replica's Lease, and lists the Leases of all replicas, even if the renewal failed. If either
-// request is forbidden, it forgets the other replicas 15 s (aliveFor) after the last list, so that this replica owns
-// all functions. The requests continue after ctx is done, because a canceled write would leave the version of the Lease
-// unknown. Run needs this version to delete the Lease.
+// renewAndList renews this replica's Lease, and then lists the Leases of all replicas, unless the renewal was
+// forbidden. If either request is forbidden, it forgets the other replicas 15 s (aliveFor) after the last list, so that
+// this replica owns all functions. The requests continue after ctx is done, because a canceled write would leave the
+// version of the Lease unknown. Run needs this version to delete the Lease.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()

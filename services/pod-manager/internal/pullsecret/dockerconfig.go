@@ -12,7 +12,7 @@ import (
 )
 
 // dockerConfig contains the credentials in a docker configuration file (config.json). The pull secret has the same
-// format, but kubelets use only logins with the field Auth.
+// format, but kubelets read only the field Auth of each login.
 type dockerConfig struct {
 	Auths       map[string]login  `json:"auths"`
 	CredHelpers map[string]string `json:"credHelpers,omitempty"`
@@ -28,9 +28,9 @@ type login struct {
 	RegistryToken string `json:"registrytoken,omitempty"`
 }
 
-// Parse converts a docker configuration file to the content of the pull secret. It copies only users and passwords,
-// because kubelets cannot use other credentials. Equal credentials result in equal content. Warnings name the
-// registries with other kinds of credentials. Neither warnings nor errors quote credentials.
+// Parse converts a docker configuration file to the content of the pull secret. It copies only user names and
+// passwords, because kubelets cannot use other credentials. Equal credentials result in equal content. Warnings name
+// the registries with other kinds of credentials. Neither warnings nor errors contain credentials.
 func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	var file dockerConfig
 	if err := json.Unmarshal(content, &file); err != nil {
@@ -51,7 +51,7 @@ func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	return pullConfig, warnings, err
 }
 
-// describeSyntaxError describes an error of encoding/json without its text, because the text may quote credentials.
+// describeSyntaxError describes an error of encoding/json without its text, because the text may contain credentials.
 func describeSyntaxError(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(wrong.Value, " ")
@@ -77,8 +77,8 @@ func (f dockerConfig) warnOfHelpers(out dockerConfig) []string {
 	return warnings
 }
 
-// basicAuth returns a login in the form of HTTP's basic authentication, or the problem that prevents this. Both are
-// empty for an empty login, which docker writes for credentials in a credential store.
+// basicAuth returns a login as the credentials of HTTP basic authentication, or the problem that prevents this. Both
+// are empty for an empty login, which docker writes if a credential store has the credentials.
 func (l login) basicAuth() (auth, problem string) {
 	user, password := l.Username, l.Password
 	if l.Auth != "" {
@@ -88,7 +88,7 @@ func (l login) basicAuth() (auth, problem string) {
 		}
 	}
 	switch {
-	case password == "" && (l.IdentityToken != "" || l.RegistryToken != ""): // docker may leave the user's name
+	case password == "" && (l.IdentityToken != "" || l.RegistryToken != ""): // docker may also store a user name
 		return "", "kubelets cannot use tokens: put a user and a password into the file"
 	case user != "" || password != "":
 		return base64.StdEncoding.EncodeToString([]byte(user + ":" + password)), ""

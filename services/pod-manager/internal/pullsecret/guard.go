@@ -19,17 +19,17 @@ type Cluster interface {
 	Extend(action pool.Extend)
 }
 
-// Guard is a Cluster that checks the pull secret before it creates a pod, because all pods refer to the secret. If
-// the check fails for a function that requires credentials, callers who wait for the pod get the cause, which Guard
-// sends as an event.
+// Guard is a Cluster that checks the pull secret before it creates a pod, because all pods refer to the secret. If the
+// check fails for a function that requires credentials, Guard sends the error as an event to the callers that wait for
+// the pod.
 type Guard struct {
 	Cluster
 	Keeper *Keeper
 	Send   func(pool.Event)
 }
 
-// Create creates a pod after a check that the pull secret is up to date. If the check fails, it creates only pods
-// whose function requires no credentials, because the pods' other images may be public too.
+// Create creates a pod after it has checked that the pull secret is up to date. If the check fails, it creates only
+// pods whose function requires no credentials, because the other images of these pods may be public too.
 func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	g.Keeper.Then(func(err error) {
 		if err == nil || !what.Function.PullSecret {
@@ -44,8 +44,8 @@ func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// isTransient reports whether a later request to the Kubernetes API may succeed. For all other errors, a user must
-// change the file, a Role, or another Secret with the same name.
+// isTransient reports whether a later request to the Kubernetes API may succeed. Other errors require that a user
+// changes the file, a Role, or a Secret of the same name.
 func isTransient(err error) bool {
 	request, sent := errors.AsType[requestError](err)
 	return sent && (kubeclient.IsTransient(request) || apierrors.IsConflict(request) || apierrors.IsAlreadyExists(request))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pullsecret copies the registry credentials in a docker configuration file into the pull secret, a Secret
-// for pulling images, and keeps both equal. Pods that require the pull secret are created only once it exists.
+// Package pullsecret copies registry credentials from a docker configuration file to the pull secret, a Secret for
+// pulling images, and keeps it up to date. Pods that require the pull secret are created only once it exists.
 package pullsecret
 
 import (
@@ -25,12 +25,12 @@ import (
 type Config struct {
 	// Path is the path of the docker configuration file. The file may be missing at the start, and may change.
 	Path string
-	// Secrets is the client for the pods' namespace. It is used only to get, create and update the pull secret,
+	// Secrets is the client for Secrets in the pods' namespace. The keeper only gets, creates and updates the pull secret,
 	// because Porch's Role permits neither list nor watch.
 	Secrets corev1client.SecretInterface
 	// Namespace and Name identify the pull secret.
 	Namespace, Name string
-	// CheckInterval is the interval between comparisons of the pull secret with the file.
+	// CheckInterval is the interval at which the pull secret is compared with the file.
 	CheckInterval time.Duration
 	Log           *slog.Logger
 	Meter         metric.Meter
@@ -42,18 +42,17 @@ type Keeper struct {
 	config Config
 	writes metric.Int64Counter // writes of the Secret
 	inStep metric.Int64Gauge   // 1 while the Secret matches the file
-	wake   chan struct{}       // has capacity 1
+	wake   chan struct{}       // wakes Run, has capacity 1
 
 	mu      sync.Mutex
 	waiting []func(error) // callbacks for the next attempt
 
 	// Only Run uses the fields below.
-	content []byte // content for the Secret. It is nil without a valid file
+	content []byte // content for the Secret, or nil without a valid file
 	cause   error  // error of the current file, or nil
 	changed bool   // true if the file changed since the last write
 	written bool   // true if the Secret was up to date at least once
-	// differsSince is the time at which the Secret was first seen to differ from the file. It is zero while both are
-	// equal.
+	// differsSince is the time when the Secret was first found to differ from the file. It is zero while both are equal.
 	differsSince time.Time
 	repaired     bool // true if the content was written because the Secret differed for too long
 }
@@ -69,9 +68,9 @@ func New(config Config) *Keeper {
 	return k
 }
 
-// Then checks the pull secret in the background, restores it if necessary, and calls do. If the error is nil, the
-// caller may create pods that require the pull secret. An API server that cannot be reached is no error if the
-// Secret was up to date before. Then does not call do after Run has returned. Callers must bound their calls, for
+// Then checks the pull secret in the background, restores it if necessary, and calls do with the result. If err is nil,
+// the caller may create pods that require the pull secret. An unreachable API server is no error if the Secret was up
+// to date before. After Run has returned, Then never calls do. Callers must limit the number of their calls, for
 // example by the number of their pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
@@ -103,7 +102,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// file is a version of the docker configuration file: its content, or the error of reading it.
+// file is a version of the docker configuration file. It is either its content, or the error of reading it.
 type file struct {
 	content []byte
 	err     error
@@ -133,8 +132,8 @@ func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// recordContent stores the new content of the docker configuration file, or the error of reading it. An invalid
-// file is only logged if the file was valid before, and the previous content stays in use.
+// recordContent stores the new content of the docker configuration file, or the error of reading it. If the file
+// becomes invalid, it logs the error, and the previous content stays in use.
 func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err != nil {
 		err = fmt.Errorf("read the docker configuration: %w", err)
@@ -189,8 +188,8 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 	return err
 }
 
-// takeWaiting removes and returns the callbacks of [Keeper.Then]. It must be called before the Secret is read.
-// Later callbacks wait for the next attempt, because the Secret may have changed in between.
+// takeWaiting removes and returns the callbacks of [Keeper.Then]. It must be called before the Secret is read. Later
+// callbacks wait for the next attempt, because the Secret may change after it was read.
 func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// syncTimeout limits an attempt to write the docker configuration file to the pull secret.
+	// syncTimeout limits an attempt to copy the docker configuration file to the pull secret.
 	syncTimeout = 5 * time.Second
-	// propagationTime is the time after which a change of the docker configuration has reached the files of all
-	// replicas. Kubelets update the files of mounted Secrets about once a minute.
+	// propagationTime is the time within which a change of the docker configuration reaches the files of all replicas.
+	// Kubelets update the files of mounted Secrets about once a minute.
 	propagationTime = 2 * time.Minute
 )
 
-// syncSecret writes the docker configuration file to the pull secret, unless the Secret is up to date.
+// syncSecret copies the docker configuration file to the pull secret, unless the Secret is up to date.
 func (k *Keeper) syncSecret(ctx context.Context) error {
 	if k.content == nil {
 		return k.cause
@@ -44,8 +44,8 @@ func (k *Keeper) syncSecret(ctx context.Context) error {
 	return err
 }
 
-// requestError is the error of a request to the Kubernetes API. unseen is true if the pull secret could not be read.
-// The Secret may nevertheless exist and be valid.
+// requestError is the error of a request to the Kubernetes API. unseen is true if the pull secret could not be read, so
+// that it may exist and be valid.
 type requestError struct {
 	error
 	unseen bool
@@ -93,16 +93,16 @@ const (
 	// labelManagedBy is the label that marks a Secret of this program. Its value is managedBy.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = podspec.FieldManager
-	// annotationCopyOf is the annotation with the path of the file whose content is in the Secret.
+	// annotationCopyOf is the annotation with the path of the file from which the Secret is copied.
 	annotationCopyOf = "krm-function-runner.github.io/copy-of"
-	// keySum is the key of the content's checksum in the Secret. A mismatch shows that a user changed the content. The
-	// checksum is secret data, and not an annotation, because it would help to guess a weak password.
+	// keySum is the key of the checksum of the content in the Secret. A mismatch shows that a user changed the content.
+	// The checksum is stored as secret data, not as an annotation, because it would help to guess a weak password.
 	keySum = "sha256"
 )
 
-// differsTooLong reports whether the pull secret has differed from the file for longer than propagationTime. found is
-// the existing Secret, or nil. It returns true for a single write of each content, so that replicas whose files differ
-// for long do not overwrite each other's credentials for ever.
+// differsTooLong reports whether the pull secret has differed from the file for longer than 2 minutes
+// (propagationTime). found is the existing Secret, or nil. After one such write of the same content, it returns false.
+// Otherwise, replicas whose files differ for long would overwrite each other's credentials forever.
 func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 	switch {
 	case found == nil || bytes.Equal(found.Data[corev1.DockerConfigJsonKey], k.content):
@@ -114,12 +114,12 @@ func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 	return !k.repaired && time.Since(k.differsSince) >= propagationTime
 }
 
-// mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. newer is true if
-// the docker configuration file changed since this replica's last write, or has differed from the Secret for longer
-// than propagationTime. remark tells the log the reason that an existing Secret is replaced. It may be empty.
+// mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. newer is true if the
+// docker configuration file changed since this replica's last write, or differed from the Secret for longer than
+// propagationTime. remark is the reason for the log why an existing Secret is replaced, or empty.
 //
-// A change reaches the files of different replicas up to a minute apart. A replica whose own file has not changed
-// keeps the Secret, because otherwise it would undo the write of a replica with the newer file.
+// A change of the file reaches replicas up to a minute apart. A replica whose own file has not changed keeps the
+// Secret. Otherwise, it would undo the write of a replica that already has the newer file.
 func mustWrite(found *corev1.Secret, content []byte, newer bool) (write bool, remark string, err error) {
 	if found == nil {
 		return true, "", nil
@@ -149,8 +149,8 @@ func checksum(content []byte) []byte {
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// wantedSecret returns the pull secret with the given content. It keeps the other labels and annotations of found,
-// the existing Secret, which may be nil.
+// wantedSecret returns the pull secret with the given content. It keeps the other labels and annotations of the
+// existing Secret, found, which may be nil.
 func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {
