@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cacheconfig parses the pod cache configuration, the file pod-cache-config.yaml, and reloads it after
-// changes. The file lists functions whose pods are created at the start, and their settings. It is a map from image
-// to time to live, or a list of objects with more settings.
+// Package cacheconfig parses the pod cache configuration, the file pod-cache-config.yaml, and reloads it after changes.
+// The file lists functions with their settings. Pods of these functions are created at the start. The file is a map
+// from image to time to live, or a list of objects with more settings.
 package cacheconfig
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Entry contains the settings of a function. If a setting is zero, the default of the pod-manager applies.
+// Entry contains the settings of a function. A zero value means the default of the pod-manager.
 type Entry struct {
 	// Image is the function's canonical name.
 	Image string
@@ -27,8 +27,8 @@ type Entry struct {
 	MaxWaitlistLength int
 	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is the minimum number of pods, even while the function is unused. It is nil if not set. FunctionConfigs
-	// do not set it, because package functionconfig stores their minimum.
+	// MinPods is the minimum number of pods, even while the function is unused. It is nil if not set. It is always nil for
+	// FunctionConfigs, whose minimum is in package functionconfig.
 	MinPods *int
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int
@@ -38,17 +38,18 @@ type Entry struct {
 	ReadyTimeout time.Duration
 	// MaxEvaluationTime limits an evaluation.
 	MaxEvaluationTime time.Duration
-	// Prefork is the number of processes that a pod starts in advance for later evaluations. It is nil if not set.
+	// Prefork is the number of function processes that a pod starts in advance. It is nil if not set.
 	Prefork *int
-	// Resources replaces single values of the function container's resources, such as the memory limit. It may be nil.
+	// Resources replaces single values of the function container's resources, such as the memory limit. It is nil if not
+	// set.
 	Resources *corev1.ResourceRequirements
-	// Overrides replaces values of the pod template. It may be nil. Only FunctionConfigs can set it.
+	// Overrides replaces values of the pod template. Only FunctionConfigs set it. It is nil if not set.
 	Overrides *podspec.Overrides
 }
 
-// Parse returns the entries of a pod cache configuration in the order of the file. Image names without a slash get
-// the prefix defaultPrefix. Warnings tell users about ignored parts, such as a second entry for an image. If an
-// entry is invalid, Parse returns only an error that lists all invalid entries.
+// Parse returns the entries of a pod cache configuration in the order of the file. It adds defaultPrefix to image names
+// without a slash. Warnings tell users about ignored parts, such as a second entry for an image. If any entry is
+// invalid, Parse returns only an error, which lists all invalid entries.
 func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {

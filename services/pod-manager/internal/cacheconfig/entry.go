@@ -20,7 +20,7 @@ import (
 // entry is an entry of the pod cache configuration, with the warnings and errors about its fields.
 type entry struct {
 	Entry
-	where    string // position, for users
+	where    string // position in the file, for users
 	warnings []string
 	problems []error
 }
@@ -95,18 +95,19 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	*to = d
 }
 
-// setNumber parses a whole number, and stores it in *to. Zero means the default, as if the field were missing.
+// setNumber parses a whole number into *to. Zero means the default, as if the field were missing.
 func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	if n := e.setCount(field, value, "the default", math.MaxInt32); n != nil {
 		*to = *n
 	}
 }
 
-// maxMinPods is the maximum of minPods. A greater number is likely a mistake, and its pods would always run.
+// maxMinPods is the maximum value of minPods. A greater value is likely a mistake, and would keep all these pods
+// running.
 const maxMinPods = 1000
 
-// setCount parses a whole number from zero to most. It returns nil if the value is null or invalid. none explains
-// zero in error texts, for example as "off".
+// setCount parses a whole number from zero to most. It returns nil if the value is null or invalid. Error texts add
+// none as the meaning of zero, for example "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

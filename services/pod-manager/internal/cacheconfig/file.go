@@ -20,7 +20,7 @@ type Config struct {
 	Path string
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
-	// Changed is called after each change, with the settings of all functions. The key is [imagename.Name.Key].
+	// Changed is called after each change of the file with the settings of all functions, by [imagename.Name.Key].
 	Changed func(map[string]Entry)
 	Log     *slog.Logger
 }
@@ -61,13 +61,13 @@ func (f *File) parse(content []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// Settings returns the settings of all functions in the file. The key is [imagename.Name.Key].
+// Settings returns the settings of all functions in the file, by [imagename.Name.Key].
 func (f *File) Settings() map[string]Entry {
 	settings := make(map[string]Entry, len(f.entries))
 	for _, e := range f.entries {
 		name, err := imagename.Parse(e.Image, f.config.DefaultImagePrefix)
 		if err != nil {
-			continue // parsed names are valid
+			continue // cannot happen: parsed names are valid
 		}
 		settings[name.Key()] = e
 	}

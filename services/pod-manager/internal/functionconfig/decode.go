@@ -31,9 +31,9 @@ const (
 	minTTL = 5 * time.Second
 )
 
-// Decode converts a FunctionConfig object to a [Config]. It never fails, but lists the problems of the object in
-// the result. Image names without a registry get the prefix defaultPrefix. An object must not pass the given
-// secrets to its pods.
+// Decode converts a FunctionConfig object to a [Config]. It never fails, but lists the object's problems in the result.
+// Image names without a registry get the prefix defaultPrefix. secrets are the names of Secrets that an object must not
+// pass to its pods.
 func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...string) *Config {
 	c := &Config{
 		Name: u.GetName(), UID: string(u.GetUID()),
@@ -126,7 +126,7 @@ func (s settings) binary(o object) *Binary {
 	return b
 }
 
-// readTags returns the field tags. It contains plain tags, and version constraints such as ~0.4.
+// readTags returns the field tags. It contains tags such as v1.2, and version constraints such as ~0.4.
 func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {
@@ -162,10 +162,10 @@ type settings struct {
 	secrets []string // names of Secrets that an object must not pass to its pods
 }
 
-// maxSettings is the maximum size of [SettingsAnnotation] in bytes. All settings together need much less.
+// maxSettings is the maximum size of [SettingsAnnotation] in bytes. All settings together require much less.
 const maxSettings = 4 << 10
 
-// readSettings parses the annotation [SettingsAnnotation]. A single invalid value disables the whole annotation.
+// readSettings parses the annotation [SettingsAnnotation]. If a value is invalid, none of its settings apply.
 func readSettings(text string, found *problems) settings {
 	if len(text) > maxSettings {
 		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)
@@ -263,7 +263,7 @@ func secretsOf(c podspec.ContainerOverrides) []string {
 	return names
 }
 
-// checkEnv adds problems for environment variables that Kubernetes would reject in each pod.
+// checkEnv adds a problem for each environment variable that would make Kubernetes reject the pods.
 func checkEnv(o object, env []corev1.EnvVar) {
 	for i, variable := range env {
 		switch {

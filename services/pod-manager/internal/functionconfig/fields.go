@@ -16,15 +16,15 @@ type problems []string
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
 
-// object is a JSON object in a FunctionConfig. Its methods read fields, and add a problem for each invalid value.
-// Fields with the value null count as missing.
+// object is a JSON object in a FunctionConfig. Its methods read fields. They add a problem for each invalid value, and
+// treat null as a missing field.
 type object struct {
 	path     string // path from the root of the FunctionConfig, for error texts
 	fields   map[string]any
 	problems *problems
 }
 
-// addInvalid adds a problem about the invalid value of a field. wanted describes the valid values for users.
+// addInvalid adds the problem that the value of a field is invalid. wanted describes the valid values to users.
 func (o object) addInvalid(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it must be %s", o.pathOf(field), formatValue(value), wanted)
 }
@@ -61,7 +61,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns the strings of a list in a field. Lists with more than most strings are invalid.
+// texts returns the strings in a list field. A list with more than most strings is invalid.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -87,7 +87,7 @@ func (o object) texts(field string, most int) []string {
 	return texts
 }
 
-// number returns the whole number in a field. It is nil if the number is missing, invalid or greater than most.
+// number returns the whole number in a field. It returns nil if the number is missing, invalid or greater than most.
 func (o object) number(field string, most int) *int {
 	if !o.has(field) {
 		return nil
@@ -107,7 +107,7 @@ func (o object) number(field string, most int) *int {
 	return &whole
 }
 
-// count returns the whole number in a field. It is zero (the default) if the field is missing or invalid.
+// count returns the whole number in a field, or zero (the default) if the field is missing or invalid.
 func (o object) count(field string) int {
 	if n := o.number(field, math.MaxInt32); n != nil {
 		return *n
@@ -115,7 +115,7 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns the duration in a field. It is zero if the duration is missing, invalid or less than least.
+// duration returns the duration in a field, or zero if the duration is missing, invalid or less than least.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0
@@ -129,7 +129,7 @@ func (o object) duration(field string, least time.Duration) time.Duration {
 	return d
 }
 
-// object returns the JSON object in a field. It has no fields if the field is missing or invalid.
+// object returns the JSON object in a field, or an object without fields if the field is missing or invalid.
 func (o object) object(field string) object {
 	inner := object{path: o.pathOf(field), problems: o.problems}
 	if !o.has(field) {

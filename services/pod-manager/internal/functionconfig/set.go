@@ -17,18 +17,18 @@ import (
 // images of pods are counted separately.
 const maxImages = 100_000
 
-// Set combines the local binaries and the settings for pods of all FunctionConfigs. It is immutable.
+// Set combines the local binaries and the pod settings of all FunctionConfigs. It is immutable.
 type Set struct {
 	// Binaries contains the local binaries, sorted by the age of their FunctionConfigs, oldest first. The tag of an
 	// image may be a version constraint.
 	Binaries []binaries.Binary
-	// pods contains the settings for pods, by "repository:tag", or by repository alone for settings of all tags.
+	// pods contains the settings for pods, by "repository:tag", or only by repository if they apply to all tags.
 	pods map[string]*Function
 	// ranges contains the settings for version constraints such as ~0.4, by repository. Settings from older objects
 	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains, by repository, the oldest settings for single tags. Younger settings for all tags of the
-	// repository conflict with them.
+	// tagged contains, by repository, the oldest settings that apply to single tags. They conflict with younger settings
+	// for all tags of the repository.
 	tagged map[string]*Function
 	// problems contains the problems of each object as texts for users, by the object's name.
 	problems map[string][]string
@@ -56,7 +56,7 @@ func Compile(configs []*Config, defaultPrefix string) *Set {
 	byAge := slices.SortedFunc(slices.Values(configs), func(a, b *Config) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 	})
-	taken := map[string]string{} // names of the objects by the images of their binaries
+	taken := map[string]string{} // names of FunctionConfigs, by image of their binaries
 	for _, c := range byAge {
 		found := problems(slices.Clone(c.Problems))
 		repositories := c.repositories(defaultPrefix)
@@ -85,8 +85,8 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of a FunctionConfig for its images. If an image is in taken, an older
-// FunctionConfig already has a binary for it, and addBinary only adds a problem to found.
+// addBinary adds the local binary of a FunctionConfig for its images. taken contains the images for which an older
+// FunctionConfig already has a binary. For these images, addBinary only adds a problem to found.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	b := binaries.Binary{Config: c.Name, Path: c.Binary.Path, Prefork: c.Binary.Prefork}
 	for _, repository := range repositories {
@@ -139,8 +139,8 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores f as the settings for the pods of an image. It returns false and adds a problem to found if an older
-// FunctionConfig, owner, already configures the image, or if there are too many images.
+// claim stores f as the settings for the pods of an image. owner contains the settings of an older FunctionConfig for
+// this image, or is nil. If owner is set or there are too many images, claim adds a problem to found and returns false.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -154,11 +154,11 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	return false
 }
 
-// maxConflicts is the maximum number of conflicting images that an object's status lists.
+// maxConflicts is the maximum number of conflicting images that the status of an object lists.
 const maxConflicts = 5
 
-// conflict adds the problem that an image already belongs to an older FunctionConfig, the owner. part is the field
-// in conflict, such as podExecutor.
+// conflict adds the problem that an older FunctionConfig, owner, already configures an image. part is the conflicting
+// field, such as podExecutor.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0
@@ -175,7 +175,7 @@ func (p *problems) conflict(image, part, owner string) {
 }
 
 // tooMany adds the problem that images of a FunctionConfig are ignored, because all objects together configure more
-// than maxImages. executor is the field with these images, such as podExecutor.
+// than maxImages. executor is the field that lists these images, such as podExecutor.
 func (p *problems) tooMany(executor string) {
 	p.addOnce(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		executor, maxImages))
@@ -217,8 +217,8 @@ func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	return f, ok
 }
 
-// MinPods returns the minimum number of pods for each image whose tag a FunctionConfig lists. The key is the
-// canonical image name, whose tag may be a version constraint.
+// MinPods returns the minimum number of pods for each image whose tag a FunctionConfig lists, by canonical image name.
+// The tag in this name may be a version constraint.
 func (s *Set) MinPods() map[string]int {
 	kept := map[string]int{}
 	if s == nil {

@@ -32,8 +32,8 @@ type authorities []authority
 // while a new authority replaces an old authority.
 const maxAuthorities = 8
 
-// parseAuthorities reads the certificate authorities in the data of a Secret, which may be empty. Malformed data is
-// an error and is not replaced, because new authorities would break the trust between all programs.
+// parseAuthorities reads the certificate authorities in the data of a Secret, which may be empty. Malformed data is an
+// error. It is not replaced, because new authorities would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := decodeBlocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {
@@ -57,8 +57,8 @@ func parseAuthorities(data map[string][]byte) (authorities, error) {
 	return all, nil
 }
 
-// ensureValid returns the authorities that have not expired. Once half of the newest authority's life is over, it
-// adds a new authority, so that programs trust the new authority before the old one expires.
+// ensureValid returns the authorities that have not expired. Once half of the newest authority's life is over, it adds
+// a new authority, so that programs trust the new authority before the present authority expires.
 func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities, error) {
 	valid := slices.DeleteFunc(slices.Clone(a), func(one authority) bool { return now.After(one.cert.NotAfter) })
 	if len(valid) > 0 && !pastHalf(valid[len(valid)-1].cert, now) {
@@ -71,8 +71,9 @@ func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities
 	return append(valid, next), nil
 }
 
-// chooseSigner returns the authority that signs new certificates, the newest that all programs trust. Programs
-// trust an authority once its age is at least spread. If all are too new, the oldest authority signs.
+// chooseSigner returns the authority that signs new certificates: the newest authority that all programs trust.
+// Programs trust an authority once its age is at least spread. If no authority is old enough, the oldest authority
+// signs.
 func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {
@@ -110,13 +111,14 @@ func (a authorities) equalTo(others authorities) bool {
 	return slices.EqualFunc(a, others, func(x, y authority) bool { return x.cert.Equal(y.cert) })
 }
 
-// newAuthority creates a certificate authority that may sign certificates, but not further authorities.
+// newAuthority creates a certificate authority, which may sign certificates of programs, but not of further
+// authorities.
 func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	template, key, err := prepareCertificate(now, life)
 	if err != nil {
 		return authority{}, err
 	}
-	// All authorities have the same name, so a random text distinguishes them.
+	// All authorities have the same name, so a random serial number in the subject distinguishes them.
 	template.Subject = pkix.Name{CommonName: "function-runner", SerialNumber: rand.Text()}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
@@ -129,11 +131,11 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 }
 
 // clockSkew is the time by which certificates are backdated, so that they are valid on nodes whose clocks are behind.
-// Certificates with a short life are backdated by less.
+// The time is shorter for certificates with a short life.
 const clockSkew = 5 * time.Minute
 
-// prepareCertificate returns a new private key, and a certificate in which only the validity period is set. Package
-// x509 adds a random serial number.
+// prepareCertificate returns a new private key, and a certificate template that contains only the validity period.
+// Package x509 adds a random serial number.
 func prepareCertificate(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -180,8 +182,8 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// isDue reports whether the certificate in a Secret must be replaced. A certificate is due if it is missing or
-// invalid, half of its life is over, its SPIFFE ID differs from id, or no current authority signed it.
+// isDue reports whether the certificate in a Secret must be replaced. This is the case if it is missing or invalid, if
+// half of its life is over, if its SPIFFE ID differs from id, or if no current authority signed it.
 func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package issuer issues the TLS certificates of the function runner's own programs, in clusters without another
-// issuer. It stores a certificate authority in a Secret, and the certificate of each program in a further Secret,
-// which the program's pods mount. Each replica of the pod-manager runs an issuer, without a leader. If two replicas
-// write a Secret concurrently, the slower replica reads the Secret again, and finds it up to date.
+// Package issuer issues the TLS certificates of the function runner's own programs, in clusters without another issuer.
+// It stores a certificate authority in a Secret, and the certificate of each program in another Secret, which the
+// program's pods mount. Each replica of the pod-manager runs an issuer, without leader election. If two replicas write
+// a Secret concurrently, the slower replica reads the Secret again, and finds it up to date.
 package issuer
 
 import (
@@ -28,8 +28,8 @@ import (
 
 // Config configures an Issuer.
 type Config struct {
-	// Secrets is the client for the namespace of all Secrets. The issuer needs rights on each Secret by name, but no
-	// right to list Secrets. All Secrets must exist, except the authority's if Create is true.
+	// Secrets is the client for the namespace of all Secrets. The issuer requires rights on each Secret by name, but no
+	// right to list Secrets. All Secrets must exist, except the Secret of the authority if Create is true.
 	Secrets corev1client.SecretInterface
 	// Authority is the name of the Secret with the certificate authorities and their private keys.
 	Authority string
@@ -42,8 +42,8 @@ type Config struct {
 	Create bool
 	// Life is the validity period of certificates. AuthorityLife is the validity period of certificate authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is the minimum age of an authority that signs certificates. It must be longer than any program takes to
-	// notice a change of its Secret, so that all programs trust the authority by then.
+	// Spread is the minimum age of an authority that signs certificates. It must be longer than the time in which programs
+	// notice a change of their Secret. All programs then trust the authority before it signs.
 	Spread time.Duration
 	// Pause is the interval between checks of the Secrets, and the maximum delay of a retry after a failure.
 	Pause time.Duration
@@ -56,7 +56,7 @@ type Issuer struct {
 	config       Config
 	certificates metric.Int64Counter // issued certificates
 	inStep       metric.Int64Gauge   // 1 if the last attempt succeeded
-	// held contains this program's certificate and key, and the authorities, in the form of a Secret's data.
+	// held contains the certificate and key of this program, and the authorities, in the form of a Secret's data.
 	held map[string][]byte
 	// failure is the error of the last attempt to renew certificates. It is nil if the attempt succeeded.
 	failure atomic.Pointer[error]
@@ -100,7 +100,8 @@ func (i *Issuer) Run(ctx context.Context) error {
 	}
 }
 
-// attemptRenewal renews due authorities and certificates, and records the result in metrics, logs and Details.
+// attemptRenewal renews the authorities and certificates that are due. It records the result in metrics, logs and
+// Details.
 func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -120,7 +121,7 @@ func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	return err
 }
 
-// renewAll renews all authorities and certificates that are due. If it cannot update the Secret of a program, it
+// renewAll renews all authorities and certificates that are due. If it cannot update the Secret of a single program, it
 // continues with the other Secrets.
 func (i *Issuer) renewAll(ctx context.Context) error {
 	var all authorities
@@ -182,7 +183,7 @@ func (i *Issuer) renewCertificate(
 	}, err
 }
 
-// Details returns the problem of the last renewal, if it failed, for the program's readiness endpoint.
+// Details returns the error of the last renewal, if it failed. The program's readiness endpoint shows it.
 func (i *Issuer) Details() []string {
 	if err := i.failure.Load(); err != nil {
 		return []string{fmt.Sprintf("certificates are not renewed: %v", *err)}
@@ -191,17 +192,18 @@ func (i *Issuer) Details() []string {
 }
 
 // Held configures the certificate that the issuer's own program keeps in memory. Each replica issues its own
-// certificate, signed by the authority that all replicas share.
+// certificate. The authority that signs it is shared by all replicas.
 type Held struct {
 	ID mtls.ID
-	// Use is called with the PEM files of each new certificate, its key and the trusted authorities, by file name.
+	// Use is called with the files of each new certificate, by file name: the certificate, its key and the trusted
+	// authorities, as PEM.
 	Use func(files map[string][]byte) error
-	// Refused is called with the error if Kubernetes forbids access to the authority's Secret, or if that Secret is
-	// missing. A user must correct this, whereas other failures are temporary.
+	// Refused is called with the error if the authority's Secret is missing, or if Kubernetes forbids access to it. Only a
+	// user can correct these errors, whereas other failures are temporary.
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret replaces a Secret's name in logs and metrics, because the certificate is only in memory.
+// heldSecret replaces the name of a Secret in logs and metrics, because this certificate is stored in no Secret.
 const heldSecret = "none"
 
 // renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.
@@ -214,7 +216,7 @@ func (i *Issuer) renewHeld(ctx context.Context, all authorities) error {
 		err = i.config.Held.Use(i.held)
 	}
 	if err != nil {
-		clear(i.held) // so that the next attempt issues a new certificate
+		clear(i.held) // the next attempt then issues a new certificate
 		return fmt.Errorf("issue the certificate of this program: %w", err)
 	}
 	if written != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// change modifies the data of a Secret. It returns a function to call after the data is stored, or nil if it
-// changed nothing.
+// change modifies the data of a Secret. It returns a function that is called after the data is stored, or nil if
+// nothing changed.
 type change func(data map[string][]byte) (written func(), err error)
 
 // updateSecret applies a change to a Secret, and retries after conflicts with other replicas.
@@ -32,7 +32,8 @@ func (i *Issuer) updateSecret(ctx context.Context, name string, change change) e
 	return nil
 }
 
-// compareAndWrite reads a Secret, applies change to its data, and stores the data if it changed. It does not retry.
+// compareAndWrite reads a Secret, applies change to its data, and stores changed data. It does not retry after a
+// conflict.
 func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
 	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
 	missing := i.config.Create && name == i.config.Authority && apierrors.IsNotFound(err)
@@ -57,7 +58,7 @@ func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change
 	secret.Data = data
 	if missing {
 		_, err = i.config.Secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: podspec.FieldManager})
-	} else { // fails if another client changed the Secret after this replica read it
+	} else { // the update fails if the Secret changed since it was read
 		_, err = i.config.Secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 	}
 	if err == nil {

@@ -33,7 +33,7 @@ type Settings struct {
 	// It is nil if there are no FunctionConfigs.
 	Configs *functionconfig.Set
 	// MinPods is the default minimum number of pods for each entry in Functions. Zero disables all minimum numbers of
-	// pods, even those in Functions and Configs.
+	// pods, even the numbers in Functions and Configs.
 	MinPods int
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podname names function pods and their Services. A name is not random, but derived from the function and
-// the slot, the pod's number among the function's pods. So if two replicas of the pod-manager create the pod in the
-// same slot concurrently, the second replica finds the first replica's pod.
+// Package podname names function pods and their Services. A name is not random. It is derived from the function and the
+// slot, the pod's number among the function's pods. If two replicas of the pod-manager create the pod for the same slot
+// concurrently, the second replica therefore finds the first replica's pod.
 package podname
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxLabel is the maximum length of a DNS label. The names of Services and the host names of pods are DNS labels.
+	// maxLabel is the maximum length of a DNS label. Service names and the host names of pods are DNS labels.
 	maxLabel = 63
 	// suffixLength is the length of the suffix in a pod's name. The name consists of an id, a dash and the suffix.
 	suffixLength = 5
@@ -23,19 +23,19 @@ const (
 	maxID = maxLabel - suffixLength - 1
 	// hashLength is the number of hexadecimal digits of a hash or digest in an id.
 	hashLength = 8
-	// maxTag is the maximum length of the image tag in an id that had to be shortened.
+	// maxTag is the maximum length of the image tag in an id that exceeds the length limit.
 	maxTag = 16
 )
 
-// suffixAlphabet contains neither vowels nor ambiguous characters, as in names that Kubernetes generates.
+// suffixAlphabet contains no vowels and no ambiguous characters, like the alphabet of names that Kubernetes generates.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// PodID returns a pod's id, for the pod's label and its Service's name. slot is the pod's number among the
-// function's pods, from 1. The id is a DNS label (RFC 1035) of at most 57 characters: "<last path segment>-<tag
-// without dots>-<slot>-<8 digits of the digest>", with dashes for underscores. If the image name needs other
-// changes, such as shortening, the id also contains a hash of the reference. Images with the same last segment, tag
-// and digest share ids. A pool skips slots whose id belongs to a pod of another image, because both would share a
-// Service.
+// PodID returns a pod's id, which is the value of the pod's label and the name of its Service. slot is the pod's number
+// among the function's pods, from 1. The id is a DNS label (RFC 1035) of at most 57 characters: "<last path
+// segment>-<tag without dots>-<slot>-<8 digits of the digest>", with dashes for underscores. If the image name requires
+// other changes, such as shortening, the id also contains a hash of the reference. Images with the same last segment,
+// tag and digest have the same ids. A pool skips slots whose id belongs to a pod of another image, because both pods
+// would share a Service.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)
@@ -51,7 +51,7 @@ func PodID(reference, digest string, slot int) string {
 	return name + tail
 }
 
-// PoolID returns an id that all pods of a function share. It is the id of slot 0, which no pod uses.
+// PoolID returns an id that all pods of a function share: the id of slot 0, which no pod has.
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
 // PodName returns a pod's name, which is the pod's id and a suffix. The suffix distinguishes the pod from the
@@ -81,8 +81,8 @@ func readableParts(reference string) (name, tag string) {
 // invalidRunes matches characters that are invalid in DNS labels.
 var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// labelPart converts a text to at most limit characters that are valid in a DNS label. It keeps the start of the
-// text, because the start is the most specific part.
+// labelPart converts a text to at most limit characters that are valid in a DNS label. It cuts the end of the text,
+// because the start is more specific.
 func labelPart(text string, limit int) string {
 	text = invalidRunes.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")
@@ -106,7 +106,8 @@ func hashDigits(text string) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// hashParts returns a hash of texts and their lengths, so that ("ab", "c") and ("a", "bc") have different hashes.
+// hashParts returns a hash of several texts. It includes their lengths, so that ("ab", "c") and ("a", "bc") have
+// different hashes.
 func hashParts(parts ...string) [sha256.Size]byte {
 	var b strings.Builder
 	for _, part := range parts {

@@ -116,7 +116,7 @@ func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 
 // mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. newer is true if the
 // docker configuration file changed since this replica's last write, or differed from the Secret for longer than
-// propagationTime. remark is the reason for the log why an existing Secret is replaced, or empty.
+// propagationTime. remark explains for the log why an existing Secret is replaced, and may be empty.
 //
 // A change of the file reaches replicas up to a minute apart. A replica whose own file has not changed keeps the
 // Secret. Otherwise, it would undo the write of a replica that already has the newer file.
