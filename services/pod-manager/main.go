@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pod-manager maintains function pods, and grants leases that let callers send evaluations to pods.
+// Command pod-manager maintains the Kubernetes pods that run KRM functions. It grants leases, which permit callers to
+// send evaluations to these pods.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// settings contains all settings of the program, which are environment variables.
+// settings contains the settings of the program, which it reads from environment variables.
 type settings struct {
 	podmanager.Config
 	servermain.Settings

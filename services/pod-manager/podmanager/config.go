@@ -17,15 +17,17 @@ import (
 )
 
 const (
-	// launcherAuto is the value of Config.Launcher that lets the pod-manager choose the launcher.
+	// launcherAuto is the value of Config.Launcher that lets the pod-manager choose the method of adding the wrapper
+	// server to pods.
 	launcherAuto = "auto"
-	// Values of Config.Endpoint, the method of reaching pods.
+	// Values of Config.Endpoint, which selects if gateways reach pods by Services or by the pods' IP addresses.
 	endpointService = "service"
 	endpointPodIP   = "pod-ip"
 )
 
 const (
-	// DefaultPullSecret is the default name of the pull secret. The Roles of our manifests permit this name.
+	// DefaultPullSecret is the default name of the pull secret. The Roles in our manifests grant access to a Secret of
+	// this name.
 	DefaultPullSecret = "auth-secret"
 	// DefaultMaxWaitlistLength is the default of MaxWaitlistLength, the same as in Porch.
 	DefaultMaxWaitlistLength = 2
@@ -37,10 +39,10 @@ const (
 type Config struct {
 	// Address is the address where gateways connect, as `host:port`.
 	Address string `split_words:"true" default:":9448"`
-	// Callers are the SPIFFE IDs that may call, with [mutual TLS](#mutual-tls). `/*` at the end matches all IDs
-	// below.
+	// Callers are the SPIFFE IDs that may call the pod-manager with [mutual TLS](#mutual-tls). `/*` at the end matches all
+	// IDs below.
 	Callers []string `default:"spiffe://function-runner/gateway"`
-	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each address of the name, as of a
+	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each DNS address of the host, as for a
 	// headless Service, is a replica. It is required.
 	ImageResolver string `split_words:"true"`
 	// DefaultImagePrefix is the prefix of image names without a slash.
@@ -53,11 +55,12 @@ type Config struct {
 	// Namespace is the namespace of function pods.
 	Namespace string `default:"porch-fn-system"`
 
-	// WrapperServerImage is the image of the wrapper server. It is required. The name is Porch's.
+	// WrapperServerImage is the image of the wrapper server, which runs functions in pods. It is required. Porch has a
+	// variable of the same name.
 	WrapperServerImage string `envconfig:"WRAPPER_SERVER_IMAGE"`
-	// PodTLS is true if function pods get identities and serve the programs of FNR_CALLERS only. It has an effect
-	// only if the pod-manager has a certificate. Templates with an older wrapper server, or with Porch's, require
-	// `false`.
+	// PodTLS is true if function pods get identities and serve only the programs in FNR_CALLERS. It has an effect only if
+	// the pod-manager has a certificate. Set it to `false` for templates with an older wrapper server or with Porch's
+	// wrapper server.
 	PodTLS bool `split_words:"true" default:"true"`
 	// Template is the ConfigMap with the [template of function pods](function-pods.md), in the pod-manager's own
 	// namespace. Changes take effect without a restart. If it is empty, the template is built in.
@@ -66,34 +69,34 @@ type Config struct {
 	// `image-volume` (nodes need containerd 2.1 or CRI-O 1.33), or `auto`, which uses image volumes from Kubernetes
 	// 1.35 on until a pod shows that its node does not support them.
 	Launcher string `default:"auto"`
-	// Endpoint is the method of reaching pods: `service` (a DNS name each below `svc.cluster.local`, as in Porch and
-	// for a mesh) or `pod-ip` (fastest; set by all manifests without `pod-services`).
+	// Endpoint is the method of reaching pods: `service` (each pod has a DNS name below `svc.cluster.local`, as in Porch
+	// and for service meshes) or `pod-ip` (fastest; set by all manifests without `pod-services`).
 	Endpoint string `default:"service"`
 	// PullSecret is the name of the pull secret, for pods whose registry requires credentials. Empty means auth-secret.
 	PullSecret string `ignored:"true"`
-	// AuthSecretPath is a docker configuration file with credentials for registries. The pod-manager keeps the pull
-	// secret `auth-secret` of all pods equal to it. If it is empty, the pull secret is left alone, and only pods whose
-	// function's registry requires credentials have it.
+	// AuthSecretPath is a docker configuration file with credentials for registries. The pod-manager copies it to the pull
+	// secret `auth-secret`, which all pods then use. If it is empty, the pod-manager does not write the pull secret, and
+	// only pods whose function's registry requires credentials use it.
 	AuthSecretPath string `split_words:"true"`
 	// MaxEvaluationTime limits evaluations in pods. Zero means no limit. Set it to the gateway's value.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// FunctionNetwork are patterns of repositories whose functions may use the network in pods, as for the gateway.
 	FunctionNetwork []string `split_words:"true"`
-	// Confine is the reaction of wrapper servers to a kernel that cannot confine functions, as for the gateway:
-	// `require`, `best-effort` or `off`.
+	// Confine is the reaction of wrapper servers to a kernel that cannot confine functions, as for the gateway: `require`,
+	// `best-effort` or `off`.
 	Confine confine.Level `default:"best-effort"`
-	// PodEnv contains further environment variables for wrapper servers, such as the address that receives traces.
+	// PodEnv contains additional environment variables for wrapper servers, such as the address that receives traces.
 	PodEnv map[string]string `ignored:"true"`
 
-	// TTL is the life of an unused pod.
+	// TTL is the time after which an unused pod is deleted.
 	TTL time.Duration `default:"30m"`
-	// ScanInterval is the interval of garbage collection.
+	// ScanInterval is the interval of garbage collection, which deletes expired pods.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`
-	// UnscheduledTimeout limits the time of a pod without a node, in which an autoscaler may add one, until callers
-	// get `Unavailable` with the reason.
+	// UnscheduledTimeout is the time for which a pod may wait for a node, for instance from an autoscaler. Callers that
+	// wait for the pod then get the error `Unavailable` with the reason.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
-	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started. Zero
-	// means [DefaultMaxWaitlistLength].
+	// MaxWaitlistLength is the maximum number of evaluations per pod, running or waiting, before a further pod is started.
+	// Zero means [DefaultMaxWaitlistLength].
 	MaxWaitlistLength int `ignored:"true"`
 	// MaxPodsPerFunction is the maximum number of pods of a function.
 	MaxPodsPerFunction int `split_words:"true" default:"1"`
@@ -107,7 +110,7 @@ type Config struct {
 	// WarmUp is true if each function in the [pod cache configuration](#the-pod-cache-configuration) keeps at least one
 	// pod.
 	WarmUp bool `split_words:"true" default:"true"`
-	// Issuer configures the issuer of our programs' certificates, for clusters without another issuer.
+	// Issuer configures the issuer of our programs' certificates, for clusters without another issuer of certificates.
 	Issuer IssuerConfig
 }
 
@@ -131,7 +134,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// checkPods validates the settings for building function pods and connecting to them.
+// checkPods validates the settings for function pods and for connections to them.
 func (c *Config) checkPods(checks *config.Checks) {
 	isName := func(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
 	namespace := len(validation.IsDNS1123Label(c.Namespace)) == 0

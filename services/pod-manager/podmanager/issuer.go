@@ -23,14 +23,14 @@ import (
 
 // IssuerConfig configures the issuer of certificates, for clusters without another issuer.
 type IssuerConfig struct {
-	// Secret is the Secret with the authority of the [issuer of certificates](#the-issuer), in the pod-manager's own
-	// namespace. There is no issuer if it is empty.
+	// Secret is the name of the Secret with the certificate authority of the [issuer of certificates](#the-issuer), in the
+	// pod-manager's own namespace. If it is empty, there is no issuer.
 	Secret string
 	// Certificates are the certificates to issue, as SECRET=SPIFFE-ID pairs. If it is empty, these are gateway-tls and
 	// image-resolver-tls.
 	Certificates []string
-	// Life is the life of certificates. Authorities live 30 times as long. Certificates are renewed at half of their
-	// life, which must be longer than Kubernetes takes to update a volume: twice the kubelet's `syncFrequency`.
+	// Life is the life of certificates. Authorities live 30 times as long. Certificates are renewed at half of their life.
+	// Half of their life must be longer than Kubernetes takes to update a volume: twice the kubelet's `syncFrequency`.
 	Life time.Duration `default:"24h"`
 }
 
@@ -41,16 +41,17 @@ var issuedByDefault = []string{
 	"image-resolver-tls=spiffe://function-runner/image-resolver",
 }
 
-// secrets returns the names of the Secrets with private keys. FunctionConfigs must not pass them to pods.
+// secrets returns the names of the Secrets that contain private keys. FunctionConfigs must not pass these Secrets to
+// pods.
 func (c *IssuerConfig) secrets() []string {
 	if c.Secret == "" {
 		return nil
 	}
-	ids, _ := c.ids() // Validate has checked the pairs
+	ids, _ := c.ids() // Validate has rejected invalid pairs
 	return append(slices.Sorted(maps.Keys(ids)), c.Secret)
 }
 
-// ids returns the SPIFFE IDs of the certificates to issue. The key is the name of the certificate's Secret.
+// ids returns the SPIFFE IDs of the certificates to issue, by the names of their Secrets.
 func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 	pairs, ids, problems := c.Certificates, map[string]mtls.ID{}, []error(nil)
 	if len(pairs) == 0 {
@@ -69,8 +70,9 @@ func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 }
 
 const (
-	// livesOfAuthority is the ratio of an authority's life to a certificate's life. An authority is replaced at half
-	// of its life. A new authority signs certificates once it has been trusted for a certificate's life.
+	// livesOfAuthority is the ratio of a certificate authority's life to a certificate's life. An authority is replaced at
+	// half of its life. A new authority signs certificates only after a certificate's life, because all programs then
+	// trust it.
 	livesOfAuthority = 30
 	minLife          = 30 * time.Second
 	maxIssuerPause   = time.Minute
@@ -98,8 +100,8 @@ type certificateIssuer struct {
 }
 
 // newIssuer returns an issuer of certificates. The issuer writes its certificate authority, and the certificates of
-// other programs, into Secrets in the given namespace. If this program has no certificate yet, the issuer also
-// issues a certificate with the SPIFFE ID own for it, and keeps this certificate in memory.
+// other programs, to Secrets in the given namespace. If this program has no certificate yet, the issuer also issues a
+// certificate for it, with the SPIFFE ID own, and keeps this certificate in memory.
 func (c *Config) newIssuer(
 	setup issuer.Config, own, namespace string, frame *servermain.Frame,
 ) (certificateIssuer, error) {
@@ -129,8 +131,8 @@ func (c *Config) newIssuer(
 	return result, nil
 }
 
-// newHeldCertificate configures the certificate that the issuer keeps in memory. The issuer passes each new
-// certificate to identity. The channel receives the error if the certificate cannot be issued.
+// newHeldCertificate configures this program's own certificate, which the issuer keeps in memory. The issuer passes
+// each new certificate to identity. The channel receives the error if the certificate cannot be issued.
 func newHeldCertificate(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
 	refused := make(chan error, 1)
 	own, err := mtls.ParseID(id)
@@ -140,7 +142,7 @@ func newHeldCertificate(id string, identity *mtls.Identity) (*issuer.Held, <-cha
 	return &issuer.Held{ID: own, Use: identity.Replace, Refused: func(_ context.Context, why error) {
 		select {
 		case refused <- why:
-		default: // an earlier error was not read yet
+		default: // an earlier error is still unread
 		}
 	}}, refused
 }

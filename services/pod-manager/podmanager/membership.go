@@ -18,8 +18,8 @@ import (
 )
 
 // membership returns a Keeper, which divides the functions among the running replicas. address is this replica's
-// address for gateways, or empty if callers are in the same process. changed receives an event after each change of
-// this division.
+// address for gateways, or empty if callers are in the same process. changed is called with an event after each change
+// of the division.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame servermain.Frame,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podmanager grants leases on function pods: it maintains a pool of warm pods for each function. Callers send
+// Package podmanager maintains a pool of warm pods for each function, and grants leases on the pods. Callers send
 // evaluations directly to the pods. Kubernetes is the pod-manager's only store, so the pod-manager may exit at any
 // time. Several replicas may run. Each function is owned by one replica.
 //
-// A pod-manager starts while the Kubernetes API, its template or other services are missing. It retries and becomes
-// ready later, so that a rollout with a wrong template stops at the first replica, while existing pods still serve.
+// A pod-manager starts even if the Kubernetes API, its template or other services are missing. It retries and becomes
+// ready later. A rollout with a wrong template therefore stops at the first replica, while existing pods still serve.
 package podmanager
 
 import (
@@ -40,10 +40,10 @@ const maxResponseBytes = 32 << 20
 // evaluation in a pod or in the queue.
 const maxStreams = 1000
 
-// Images resolves image names for the pod-manager, in the same process or by calls to the image-resolver.
+// Images looks up images for the pod-manager, in the same process or by calls to the image-resolver.
 type Images = manager.Images
 
-// Manager is the pod-manager without a port, for callers in the same process.
+// Manager is the pod-manager without a network port, for callers in the same process.
 type Manager struct {
 	lease.Manager
 	// Binaries contains the local binaries of FunctionConfigs, for the gateway.
@@ -67,13 +67,14 @@ type callers struct {
 	refused <-chan error
 }
 
-// SPIFFE IDs of the programs that issue their own certificate.
+// SPIFFE IDs of our programs that issue their own certificate.
 const (
 	podManagerID     = "spiffe://function-runner/pod-manager"
 	functionRunnerID = "spiffe://function-runner/function-runner"
 )
 
-// New returns the components of the program pod-manager: its service, with a port, and the certificate issuer.
+// New returns the components of the program pod-manager. These are the service with its network port, and the
+// certificate issuer.
 func New(cfg Config, frame servermain.Frame) ([]serve.Component, error) {
 	issuing, err := cfg.issueForPrograms(&frame)
 	if err != nil {
@@ -132,7 +133,8 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{}, err
 	}
 	component := m.Component()
-	component.Able = func() bool { return m.keeper.Owners().StoodDown == "" } // otherwise gateways call other replicas
+	// Gateways call other replicas while this replica has stood down.
+	component.Able = func() bool { return m.keeper.Owners().StoodDown == "" }
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: c.Address, Handler: handler, MaxStreams: maxStreams,
 		TLS: frame.Identity.Server(),
@@ -140,9 +142,9 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 	return component, nil
 }
 
-// NewManager returns a Manager for callers in the same process. It starts nothing and sends no requests. If the
-// program has no certificate, the Manager issues a certificate for calls to function pods. All replicas share a
-// certificate authority in a Secret in the namespace of function pods, because the Role of Porch's main branch
+// NewManager returns a Manager for callers in the same process. It starts nothing and sends no requests. If the program
+// has no certificate, the Manager issues a certificate for calls to function pods. All replicas share a certificate
+// authority in a Secret. This Secret is in the namespace of function pods, because the Role of Porch's main branch
 // permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
 	var own certificateIssuer
@@ -160,8 +162,8 @@ func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, 
 	return m, nil
 }
 
-// newManager creates the components of a Manager in the order of their dependencies, and connects them. Components
-// send events to the manager's inbox, because the inbox exists before the manager.
+// newManager creates the components of a Manager in the order of their dependencies, and connects them. Components send
+// events to the manager's inbox, which is created before the manager itself.
 func newManager(cfg Config, resolver Images, callers callers, frame servermain.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()
@@ -236,5 +238,5 @@ func replicaName() string {
 	if err != nil {
 		return "unknown"
 	}
-	return strings.ToLower(name) // names of Leases must be lower case
+	return strings.ToLower(name) // Kubernetes requires lower-case names of Leases
 }

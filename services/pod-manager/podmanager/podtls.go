@@ -15,20 +15,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// podTLS keeps the identities and permitted callers of new function pods up to date.
+// podTLS keeps the TLS settings of new function pods up to date. These are the pods' identities and permitted callers.
 type podTLS struct {
 	identity *mtls.Identity
 	callers  callers
 	use      func(*podspec.TLS)
 	log      *slog.Logger
 	meter    metric.Meter
-	changed  chan struct{} // with a capacity of one
+	changed  chan struct{} // signals a change of identity, has capacity 1
 	// known closes once this program has a certificate, or the issuer has refused to issue a certificate.
 	known chan struct{}
 }
 
-// podTLS returns the component that calls use with new TLS settings of function pods after each change. It does
-// nothing if this program has no identity, or if PodTLS is off.
+// podTLS returns a component that calls use with the TLS settings of new function pods after each change. The component
+// does nothing if this program has no identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -42,15 +42,15 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermai
 	p.identity.OnChange(func() {
 		select {
 		case p.changed <- struct{}{}:
-		default: // the signal is pending
+		default: // an earlier signal is still pending
 		}
 	})
 	return p
 }
 
-// Run updates the TLS settings of new pods when the certificate or the authorities of this program change, until
-// ctx is cancelled. If the certificate of this program cannot be issued, pods are created without certificates,
-// because otherwise all functions in pods would fail.
+// Run updates the TLS settings of new pods when this program's certificate or trusted authorities change, until ctx is
+// cancelled. If the certificate cannot be issued, pods are created without certificates, because otherwise all
+// functions in pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
 	certified := telemetry.Must(p.meter.Int64Gauge("fn.pods.certified", metric.WithDescription(
 		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+

@@ -36,7 +36,8 @@ import (
 // drainDelay is the time for which the wrapper server of a stopping pod still accepts calls.
 const drainDelay = time.Second
 
-// wrapperEvaluationTime is the time limit of wrapper servers without the argument --max-evaluation-time.
+// wrapperEvaluationTime is the time limit for evaluations in wrapper servers without the argument
+// --max-evaluation-time.
 const wrapperEvaluationTime = 5 * time.Minute
 
 // minGracePeriod is the minimum grace period of pods. It also applies if FNR_MAX_EVALUATION_TIME is 0, because
@@ -50,14 +51,14 @@ func (c *Config) defaults() podspec.Defaults {
 	}
 }
 
-// gracePeriod returns the time in which a deleted pod may complete its evaluations. It is longer than the longest
-// evaluation, because a pod may be deleted while it is in use.
+// gracePeriod returns the time within which a deleted pod may complete its evaluations. It is longer than the time
+// limit of an evaluation, because a pod may be deleted while it is in use.
 func (c *Config) gracePeriod() time.Duration {
 	return max(minGracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
 }
 
-// readyTimeout is the time within which a pod with a node must become ready, unless the function has its own limit.
-// If the kubelet reports a problem, callers that wait for the pod get the error earlier.
+// readyTimeout is the time within which a pod with a node must become ready, unless the function sets its own limit. If
+// the kubelet reports a problem, callers that wait for the pod get the error earlier.
 const readyTimeout = 5 * time.Minute
 
 // builder returns the builder of function pods and their Services.
@@ -93,7 +94,7 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	}), nil
 }
 
-// openCacheConfig opens the pod cache configuration, and passes its settings to changed after each change.
+// openCacheConfig opens the pod cache configuration, and calls changed with its settings after each change.
 func (c *Config) openCacheConfig(
 	changed func(map[string]cacheconfig.Entry), log *slog.Logger,
 ) (*cacheconfig.File, error) {
@@ -102,7 +103,7 @@ func (c *Config) openCacheConfig(
 	})
 }
 
-// cluster returns the configuration of package kube, which connects the manager to Kubernetes.
+// cluster returns the configuration of package kube, by which the manager uses Kubernetes.
 func (c *Config) cluster(
 	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
 	owns func(image string) bool, send func(pool.Event), frame servermain.Frame,
@@ -114,8 +115,8 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns the configured method of bringing the wrapper server into pods of the built-in template. If
-// FNR_LAUNCHER is auto, it returns the method until the first automatic choice. Users' templates ignore it.
+// launcher returns the configured method of adding the wrapper server to pods of the built-in template. If FNR_LAUNCHER
+// is auto, the result applies until the first automatic choice. It has no effect on users' templates.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == string(podspec.ImageVolume) && c.Template == "" {
 		return podspec.ImageVolume
@@ -123,11 +124,12 @@ func (c *Config) launcher() podspec.Launcher {
 	return podspec.InitContainer
 }
 
-// choosesLauncher reports whether the pod-manager must choose the launcher of the built-in template automatically.
+// choosesLauncher reports whether the pod-manager must automatically choose the method of adding the wrapper server to
+// pods.
 func (c *Config) choosesLauncher() bool { return c.Launcher == launcherAuto && c.Template == "" }
 
-// launching returns the component that chooses a method of bringing the wrapper server into pods, and calls use
-// with each choice. It is nil if FNR_LAUNCHER or a user's template makes the choice.
+// launching returns the component that chooses a method of adding the wrapper server to pods, and calls use with each
+// choice. It is nil if FNR_LAUNCHER or a user's template makes the choice.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.choosesLauncher() {
 		return nil
@@ -138,8 +140,8 @@ func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launche
 // wrapperArgs returns the arguments of the wrapper servers in function pods.
 func (c *Config) wrapperArgs() []string {
 	args := []string{
-		// The drain delay can be short, because the pod-manager deletes a pod only after the pod's last lease has ended.
-		// Only a pod that another client deletes may still get calls for a moment.
+		// The drain delay can be short, because the pod-manager deletes a pod only after its last lease has ended. Only a pod
+		// that another client deletes may still receive calls for a moment.
 		"--serve-drain-delay=" + drainDelay.String(),
 	}
 	if c.MaxEvaluationTime != wrapperEvaluationTime {
@@ -160,13 +162,14 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 	return vars
 }
 
-// networkImages returns the images whose functions may use the network. Validate has rejected invalid patterns.
+// networkImages returns patterns of the images whose functions may use the network. Validate has rejected invalid
+// patterns.
 func (c *Config) networkImages() imagename.Patterns {
 	patterns, _ := imagename.ParsePatterns(c.FunctionNetwork)
 	return patterns
 }
 
-// initialSettings returns the manager's first settings. inProcess is true if callers are in the same process.
+// initialSettings returns the manager's settings at the start. inProcess is true if callers are in the same process.
 func (c *Config) initialSettings(
 	template podspec.Template, functions map[string]cacheconfig.Entry, inProcess bool,
 ) manager.Settings {
@@ -191,9 +194,9 @@ func (c *Config) minPods() int {
 	return 0
 }
 
-// PodEnv returns the variables in environ that wrapper servers in function pods get too. These are the variables of
-// OpenTelemetry, except variables that identify the process, contain credentials, or name files, which are missing
-// in pods. All other variables are excluded, because functions are programs of other users. A template may add
+// PodEnv returns the variables in environ that are also set for wrapper servers in function pods. These are the
+// variables of OpenTelemetry, except variables that identify the process, contain credentials, or name files, which are
+// missing in pods. All other variables are excluded, because other users write the functions. A template may add
 // variables.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
@@ -206,7 +209,7 @@ func PodEnv(environ []string) map[string]string {
 	return env
 }
 
-// ownTelemetry reports whether a variable of OpenTelemetry is only for this process, and not for wrapper servers.
+// ownTelemetry reports whether a variable of OpenTelemetry applies only to this process, and not to wrapper servers.
 func ownTelemetry(name string) bool {
 	suffixes := []string{"_HEADERS", "_CLIENT_KEY", "_CERTIFICATE", "_CONFIG_FILE"}
 	return name == "OTEL_SERVICE_NAME" || name == "OTEL_RESOURCE_ATTRIBUTES" ||
@@ -227,7 +230,7 @@ func (c *Config) connect(frame servermain.Frame) (*resolverclient.Client, error)
 	return resolverclient.New(resolver, client.Hangs, frame.Telemetry.Meters), nil
 }
 
-// settingsUpdates changes the settings of a running manager. Each of its methods replaces a single setting.
+// settingsUpdates changes the settings of a running manager. Each method replaces a single setting.
 type settingsUpdates func(change func(*manager.Settings))
 
 func (u settingsUpdates) setFunctions(f map[string]cacheconfig.Entry) {
@@ -244,9 +247,9 @@ func (u settingsUpdates) setTemplate(t podspec.Template) {
 
 func (u settingsUpdates) setTLS(t *podspec.TLS) { u(func(s *manager.Settings) { s.TLS = t }) }
 
-// pullSecret wraps a cluster, so that pods that require the pull secret are created only once the Secret exists.
-// The returned task maintains the Secret. Without a docker configuration file, the cluster stays unchanged and the
-// task does nothing.
+// pullSecret wraps a cluster, so that pods that require the pull secret are created only once the Secret exists. The
+// returned task maintains the Secret. Without a docker configuration file, pullSecret returns the unchanged cluster,
+// and a task that does nothing.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
 ) (manager.Cluster, serve.Task) {

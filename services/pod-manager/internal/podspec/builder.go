@@ -23,17 +23,18 @@ type Builder struct {
 	Namespace string
 	// MaxMessageBytes is the maximum size of the wrapper server's requests and responses, in bytes.
 	MaxMessageBytes int
-	// PullSecret is the Secret with the credentials for pulling images. Pods refer to it if their function's registry
-	// requires credentials. If PullSecret is empty, no pod refers to a Secret.
+	// PullSecret is the name of the Secret with the credentials for pulling images. Pods refer to this Secret if their
+	// function's registry requires credentials. If PullSecret is empty, no pod refers to a Secret.
 	PullSecret string
-	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper
-	// server's, may be in private registries too. A kubelet sends credentials only to their own registry.
+	// AlwaysPullSecret is true if all pods refer to the pull secret, because images of the template, such as the wrapper
+	// server's image, may be in private registries too. A kubelet sends credentials only to the registry that they are
+	// for.
 	AlwaysPullSecret bool
-	// Args are additional arguments of the wrapper server, in the form --flag=value. If the template sets the same
-	// flag, the template's value takes precedence.
+	// Args contains additional arguments of the wrapper server, in the form --flag=value. If the template sets the same
+	// flag, the template takes precedence.
 	Args []string
-	// Env contains environment variables of the wrapper server. If the template sets the same variable, the template's
-	// value takes precedence. The wrapper server does not pass variables with the prefix OTEL_ to the function.
+	// Env contains environment variables of the wrapper server. If the template sets the same variable, the template takes
+	// precedence. The wrapper server does not pass variables with the prefix OTEL_ to the function.
 	Env []corev1.EnvVar
 	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
@@ -56,14 +57,14 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	spreadPods(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
 	secret := corev1.LocalObjectReference{Name: b.PullSecret}
 	wanted := b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret)
-	if wanted && !slices.Contains(pod.Spec.ImagePullSecrets, secret) { // the template may name it already
+	if wanted && !slices.Contains(pod.Spec.ImagePullSecrets, secret) { // the template may refer to it already
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, secret)
 	}
 	return pod
 }
 
-// selectArchitecture restricts a pod to nodes with the CPU architecture of its image, because the digest or the
-// command belongs to a single architecture. A node selector of the template takes precedence.
+// selectArchitecture restricts a pod to nodes with the CPU architecture of its image, because the digest or the command
+// is for a single architecture. If the template selects an architecture, the template takes precedence.
 func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
 		return
@@ -90,15 +91,15 @@ func spreadPods(pod *corev1.Pod, pool string) {
 }
 
 // SettingsVersion returns a hash of the template with its defaults, the builder's settings and the function's own
-// settings. Pods with another hash are outdated and get replaced. The template's version is not enough, because it
-// is only a ConfigMap's resourceVersion. The hash excludes the digest, values that differ between a function's
-// pods, and the endpoint setting, because Services and pod IPs reach the same pods.
+// settings. Pods with another hash are outdated and are replaced. The template's version is not enough, because it is
+// only a ConfigMap's resourceVersion. The hash excludes the digest, and values that differ between a function's pods.
+// It also excludes the endpoint setting, because Services and pod IPs reach the same pods.
 func (b Builder) SettingsVersion(r Request) string {
 	shape := []any{
 		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.Env, slices.Concat(b.Args, b.networkArgs(r.Function)),
 		r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources,
 	}
-	if r.Overrides != nil { // without overrides, the version equals the version of earlier programs
+	if r.Overrides != nil { // without overrides, the hash is the same as in earlier releases
 		shape = append(shape, r.Overrides)
 	}
 	if r.TLS != nil {
@@ -108,9 +109,9 @@ func (b Builder) SettingsVersion(r Request) string {
 }
 
 // completeFunction completes the function container with the image, arguments, variables, user and resources. The
-// wrapper server reads its settings from arguments, because an image could set environment variables. The argument
-// --environment lists the variables that the wrapper server may use. This list omits variables from envFrom and
-// from optional references, because the image can set them if the pod does not.
+// wrapper server reads its settings from arguments, because the image of a function can set environment variables. The
+// argument --environment lists the variables that the wrapper server may use. It omits variables from envFrom and from
+// optional references, because the image can set them if the pod does not.
 func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
 	c.Image = pinnedImage(r.Function)
@@ -120,7 +121,7 @@ func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	extendGracePeriod(&pod.Spec, r.MaxEvaluationTime)
 	settings := slices.Concat(
 		processArgs(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.addIdentity(pod, r))
-	for _, arg := range settings { // arguments of the template take precedence, then the function's own
+	for _, arg := range settings { // the template takes precedence, then the function's settings
 		if !setsFlag(c.Args, arg) {
 			c.Args = append(c.Args, arg)
 		}
@@ -147,7 +148,8 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// setNames returns the names of all variables except optional references, which the pod may leave unset.
+// setNames returns the names of all variables, except variables with optional references, which the pod may leave
+// unset.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
 		if !isOptional(v.ValueFrom) && !slices.Contains(names, v.Name) {
@@ -165,7 +167,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
-// setsFlag reports whether args already set the flag in more, which has the form --flag=value.
+// setsFlag reports whether args already contain the flag of the argument more, which has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -176,7 +178,7 @@ func setsFlag(args []string, more string) bool {
 	})
 }
 
-// processArgs returns the arguments that limit the number of the function's processes and the time of an evaluation.
+// processArgs returns the arguments that limit the function's processes and the time of an evaluation.
 func processArgs(r Request) []string {
 	args := []string{"--concurrency=" + strconv.Itoa(r.Concurrency)}
 	if r.MaxEvaluationTime > 0 {
@@ -197,8 +199,8 @@ func (b Builder) networkArgs(f Function) []string {
 	return []string{"--network"}
 }
 
-// GraceMargin is the minimum difference between a pod's grace period and the time limit of an evaluation. It lets a
-// deleted pod complete its last evaluation.
+// GraceMargin is the minimum difference between a pod's grace period and the time limit of an evaluation. With this
+// margin, a deleted pod can complete its last evaluation.
 const GraceMargin = 30 * time.Second
 
 // extendGracePeriod gives a deleted pod time to complete its last evaluation before the kubelet kills the pod.
@@ -211,7 +213,7 @@ func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 }
 
 // shutdownTimeout returns the argument that limits the shutdown of the wrapper server. The limit is shorter than the
-// grace period, so that callers notice the shutdown and the server can exit before the kubelet kills it.
+// grace period. Callers then notice the shutdown, and the server exits before the kubelet kills it.
 func shutdownTimeout(spec *corev1.PodSpec) []string {
 	if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 2 {
 		return nil
@@ -220,7 +222,7 @@ func shutdownTimeout(spec *corev1.PodSpec) []string {
 	return []string{"--serve-shutdown-timeout=" + max(grace-10*time.Second, grace/2).String()}
 }
 
-// pinnedImage returns the reference of the function's image, with the image's digest if the digest is known.
+// pinnedImage returns the reference of the function's image. It contains the digest if the digest is known.
 func pinnedImage(f Function) string {
 	if f.Digest == "" {
 		return f.Reference
@@ -270,8 +272,8 @@ func (b Builder) commonMetadata(template metav1.ObjectMeta, name string, r Reque
 const (
 	// AnnotationIdentity is the annotation with the pod's SPIFFE ID. Pods without an identity lack the annotation.
 	AnnotationIdentity = "krm-function-runner.github.io/identity"
-	// AnnotationSecret is the annotation with the secret that proves the pod's identity. An attacker who reads the
-	// secret and receives the pod's network traffic can answer instead of the pod. The secret grants nothing else.
+	// AnnotationSecret is the annotation with the secret that proves the pod's identity. An attacker who reads the secret
+	// and also receives the pod's network traffic can impersonate the pod. The secret grants nothing else.
 	AnnotationSecret = "krm-function-runner.github.io/identity-secret" //nolint:gosec // a name
 )
 
@@ -288,8 +290,8 @@ type TLS struct {
 // podID returns the SPIFFE ID of a pod.
 func (t *TLS) podID(namespace, pod string) string { return t.IDs + "/" + namespace + "/" + pod }
 
-// secretVariable is the environment variable with a pod's secret. The secret is not an argument, because functions
-// can read the wrapper server's arguments.
+// secretVariable is the environment variable that contains a pod's secret. The secret is not an argument, because
+// functions can read the arguments of the wrapper server.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
 // addIdentity adds a SPIFFE ID and its secret to a pod, and returns the wrapper server's arguments for TLS. It does

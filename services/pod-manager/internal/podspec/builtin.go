@@ -18,8 +18,8 @@ const (
 	// toolsVolume is the volume with the wrapper server in function pods, and toolsPath is its mount path.
 	toolsVolume = "wrapper-server-tools"
 	toolsPath   = "/wrapper-server-tools"
-	// mountedProgram is the path of the wrapper server in pods that mount its image. The image is built with ko, which
-	// puts the program into /ko-app.
+	// mountedProgram is the path of the wrapper server in pods that mount its image. The build tool ko stores the program
+	// under /ko-app in this image.
 	mountedProgram = toolsPath + "/ko-app/wrapper-server"
 )
 
@@ -52,7 +52,8 @@ var builtin = func() (b struct {
 	return b
 }()
 
-// builtinPod returns the pod of the built-in template, without defaults. Callers must add them with fillDefaults.
+// builtinPod returns the pod of the built-in template, without defaults. Callers must add the defaults with
+// fillDefaults.
 func builtinPod(d Defaults) *corev1.Pod {
 	pod := builtin.pod.DeepCopy()
 	if d.Launcher != ImageVolume {
@@ -69,10 +70,10 @@ func builtinPod(d Defaults) *corev1.Pod {
 	return pod
 }
 
-// pauseBeforeStop returns a hook that delays the kubelet's stop signal to the wrapper server by a second. The
-// kernel drops signals to the first process of a container until the process has registered a handler. A pod that
-// is deleted during its start would miss the signal, and live for its whole grace period. Only pods with image
-// volumes get the hook, because clusters without image volumes may be too old for the hook.
+// pauseBeforeStop returns a hook that delays the kubelet's stop signal to the wrapper server by a second. The kernel
+// drops signals to the first process of a container until the process has registered a handler. Without the hook, a pod
+// that is deleted during its start would miss the signal, and live for its whole grace period. Only pods with image
+// volumes have the hook, because clusters without image volumes may be too old for the hook.
 func pauseBeforeStop() *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 }

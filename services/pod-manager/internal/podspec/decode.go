@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readYAML parses the Kubernetes object under a key of a template's ConfigMap. It returns an error unless the
-// object has version v1 and the given kind.
+// readYAML parses the Kubernetes object under a key of a template's ConfigMap. The object must have the version v1 and
+// the given kind.
 func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
@@ -32,8 +32,8 @@ func readYAML(key, text, kind string) (raw map[string]any, warnings []string, er
 	return raw, warnOfDuplicates(key, text), nil
 }
 
-// decodeObject converts raw, a v1 object as a map, into a Go type such as corev1.Pod. Unknown fields cause warnings
-// instead of an error, because the example in Porch's documentation contains an unknown field.
+// decodeObject converts a v1 object, raw, into a Go type such as corev1.Pod. Unknown fields cause only warnings,
+// because the example in Porch's documentation contains an unknown field.
 func decodeObject(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
 	unknown, err := Convert(raw, object)
 	if err != nil {
@@ -45,7 +45,7 @@ func decodeObject(key, kind string, raw map[string]any, object any) (warnings []
 	return warnings, nil
 }
 
-// Convert converts a JSON value, such as a map, to a Kubernetes type. unknown has an error for each unknown field.
+// Convert converts a JSON value, such as a map, to a Kubernetes type. unknown contains an error for each unknown field.
 func Convert(value, object any) (unknown []error, err error) {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -58,7 +58,7 @@ func Convert(value, object any) (unknown []error, err error) {
 	return unknown, nil
 }
 
-// valueOf returns a top-level field as text. It is empty if the field is missing.
+// valueOf returns a top-level field as text, or an empty text if the field is missing.
 func valueOf(raw map[string]any, field string) string {
 	if v, ok := raw[field]; ok && v != nil {
 		return fmt.Sprint(v)
@@ -66,7 +66,7 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// misplacedFieldAdvice returns advice about labels or annotations outside of metadata, or an empty text.
+// misplacedFieldAdvice returns advice for users who wrote labels or annotations outside of metadata, or an empty text.
 func misplacedFieldAdvice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
@@ -85,8 +85,8 @@ func warnOfDuplicates(key, text string) []string {
 	return nil
 }
 
-// convertToText converts the values of labels and annotations to text, because YAML parses some values as other
-// types. An example is the boolean in "safe-to-evict: true".
+// convertToText converts the values of labels and annotations to text. YAML parses some values as other types, such as
+// the boolean in "safe-to-evict: true".
 func convertToText(raw map[string]any) {
 	metadata, ok := raw["metadata"].(map[string]any)
 	if !ok {
@@ -121,7 +121,7 @@ func missingKey(data map[string]string) error {
 		podKey, joinOrNone(slices.Sorted(maps.Keys(data))))
 }
 
-// checkPod returns an error if a user's pod lacks parts that every template requires, such as the function container.
+// checkPod returns an error if a user's pod lacks a part that every template requires, such as the function container.
 func checkPod(pod *corev1.Pod) error {
 	i := functionIndex(pod)
 	if i < 0 {
@@ -158,7 +158,7 @@ func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	return problems
 }
 
-// checkService returns an error if a user's Service lacks the port where callers reach function pods.
+// checkService returns an error if a user's Service lacks the port at which callers reach function pods.
 func checkService(service *corev1.Service) error {
 	var ports []string
 	for _, port := range service.Spec.Ports {

@@ -15,10 +15,10 @@ import (
 // nonRoot is the user ID of containers whose image does not set a numeric user.
 const nonRoot int64 = 65532
 
-// fillDefaults adds defaults to unset fields of a template's pod, to satisfy the Pod Security level "restricted".
-// It restricts only containers that need no rights. These are the function container, which only uses pipes, and
-// containers with the wrapper server's image. Other containers may need root. If they have no securityContext, it
-// returns a warning, because namespaces that enforce "restricted" reject them.
+// fillDefaults adds defaults to unset fields of a template's pod, to satisfy the Pod Security level "restricted". It
+// restricts only containers that require no rights. These are the function container, which only uses pipes, and
+// containers with the wrapper server's image. Other containers may require root. If they have no securityContext,
+// fillDefaults returns a warning, because namespaces that enforce "restricted" reject them.
 func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -49,8 +49,8 @@ func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	return warnings
 }
 
-// unusedVariables returns warnings about a container's variables with the prefix FNR_. They look like settings of
-// the wrapper server, but the wrapper server reads its settings only from arguments.
+// unusedVariables returns warnings about a container's variables with the prefix FNR_. Users may expect that they
+// configure the wrapper server, but it reads its settings only from arguments.
 func unusedVariables(c *corev1.Container) (warnings []string) {
 	for _, v := range c.Env {
 		if strings.HasPrefix(v.Name, "FNR_") {
@@ -61,7 +61,7 @@ func unusedVariables(c *corev1.Container) (warnings []string) {
 	return warnings
 }
 
-// fillPod adds the defaults for fields of the pod itself, rather than of its containers.
+// fillPod adds defaults to the fields of the pod itself, not of its containers.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
 		// Mount no service account token, because only pods with a service account from the template need its rights.
@@ -77,9 +77,9 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 		spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
 	if spec.RestartPolicy == "" {
-		// Never let the kubelet restart the function container after a crash. Without a restart, the pod's status
-		// contains the reason at once, and the pool replaces the pod. A restart would hide the crash and still lose the
-		// evaluations, and callers would wait for the kubelet's backoff.
+		// Never let the kubelet restart the function container after a crash. The pod's status then contains the reason at
+		// once, and the pool replaces the pod. A restart would hide the crash and still lose the evaluations, and callers
+		// would wait for the kubelet's backoff.
 		spec.RestartPolicy = corev1.RestartPolicyNever
 	}
 	if spec.TerminationGracePeriodSeconds == nil && d.TerminationGracePeriod > 0 {
@@ -108,11 +108,12 @@ func restrictRights(c *corev1.Container) {
 	}
 }
 
-// annotationSCC names a pod's security context constraint, from which OpenShift assigns the pod's user.
+// annotationSCC is the annotation with the pod's security context constraint, from which OpenShift assigns the pod's
+// user.
 const annotationSCC = "openshift.io/required-scc"
 
-// fillUser makes a container run as a user other than root, unless the template requests root or leaves the user to
-// OpenShift. If the image's user is a number, fillUser keeps it. If it is a name, fillUser replaces it, because the
+// fillUser makes a container run as a user other than root, unless the template requests root or OpenShift assigns the
+// user. If the image's user is a number, fillUser keeps this user. If it is a name, fillUser replaces it, because the
 // kubelet cannot determine if the name belongs to root.
 func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	spec, sc := &pod.Spec, c.SecurityContext
@@ -137,16 +138,17 @@ func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	}
 }
 
-// isNumericUser reports whether an image's user is a number other than root's.
+// isNumericUser reports whether an image's user is a number other than 0, which is root.
 func isNumericUser(user string) bool {
 	id, _, _ := strings.Cut(user, ":")
 	n, err := strconv.ParseInt(id, 10, 64)
 	return err == nil && n > 0
 }
 
-// fillResources adds the default resources to a container without any resources. A container with some resources
-// gets none, because a default limit might be below the template's request. Ephemeral storage always gets its
-// default, because templates rarely set it, and a function that fills the node's disk ends all pods of the node.
+// fillResources adds the default resources to a container without any resources. If the template sets some resources,
+// it adds no others, because a default limit might be below the template's request. Ephemeral storage is an exception
+// and always gets its default. Templates rarely set it, and a function that fills the node's disk ends all pods of the
+// node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
@@ -174,8 +176,8 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 }
 
 // fillPullPolicy lets nodes use a cached image if the image has a digest, or a tag other than "latest". By default,
-// Kubernetes queries the registry at each start of a pod if the image has the tag "latest", even with a digest.
-// Images without a digest whose tag is "latest" or missing may change, so they keep Kubernetes' default.
+// Kubernetes queries the registry at each start of a pod if the tag is "latest", even if the image also has a digest.
+// An image without a digest may change if its tag is "latest" or missing, and keeps the default of Kubernetes.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
 	tag := strings.TrimPrefix(name, repositoryOf(name))
@@ -199,8 +201,8 @@ const (
 	tmpPath   = "/tmp"
 )
 
-// readOnlyRoot makes a container's root file system read-only, unless the template sets readOnlyRootFilesystem or
-// makes the container privileged.
+// readOnlyRoot makes a container's root file system read-only. It does nothing if the template sets
+// readOnlyRootFilesystem or makes the container privileged.
 func readOnlyRoot(c *corev1.Container) {
 	sc := c.SecurityContext
 	if sc.ReadOnlyRootFilesystem == nil && !isPrivileged(sc) {
@@ -227,7 +229,7 @@ func fillTmp(pod *corev1.Pod, c *corev1.Container) {
 }
 
 // protectTools mounts the wrapper server's volume read-only in the function container, because a function with write
-// access could replace the server. An explicit readOnly of the template takes precedence.
+// access could replace the server. If the template sets readOnly explicitly, the template takes precedence.
 func protectTools(pod *corev1.Pod, raw map[string]any) {
 	c := &pod.Spec.Containers[functionIndex(pod)]
 	if mount := rawMount(raw); mount == nil || isSet(mount, "readOnly") {
@@ -240,14 +242,14 @@ func protectTools(pod *corev1.Pod, raw map[string]any) {
 	}
 }
 
-// rawMount returns the mount of the wrapper server's volume in the function container, as the template's author
-// wrote it. It is nil if there is no such mount.
+// rawMount returns the mount of the wrapper server's volume in the function container, as written in the template. It
+// is nil if there is no such mount.
 func rawMount(raw map[string]any) map[string]any {
 	spec, _ := raw["spec"].(map[string]any)
 	return objectNamed(objectNamed(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
 }
 
-// objectNamed returns the entry with the given name in the list object[list]. It is nil if there is no such entry.
+// objectNamed returns the entry with the given name in the list object[list], or nil if there is no such entry.
 func objectNamed(object map[string]any, list, name string) map[string]any {
 	items, _ := object[list].([]any)
 	for _, item := range items {

@@ -17,13 +17,13 @@ import (
 // outOfMemory is the reason in a container's status if the kernel killed the container because of its memory use.
 const outOfMemory = "OOMKilled"
 
-// newProblem returns a problem with a line for users. The line joins a reason of Kubernetes, such as
+// newProblem returns a problem with a line of text for users. This line consists of a reason of Kubernetes, such as
 // "ErrImagePull", and its message, which may be empty.
 func newProblem(kind pool.ProblemKind, word, text string) *pool.Problem {
 	return &pool.Problem{Kind: kind, Reason: joinTexts(word, text)}
 }
 
-// kindOf returns the kind of a pod's problem. permanent is true if similar pods have the same problem until a user
+// kindOf returns the kind of a pod's problem. permanent is true if new pods would have the same problem until a user
 // changes something. ended is true if this pod no longer serves.
 func kindOf(permanent, ended bool) pool.ProblemKind {
 	switch {
@@ -36,14 +36,14 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving, or nil. It ignores containers other than the
-// init containers and the function container, because the function may work without them.
+// findProblem returns the problem that prevents a pod from serving, or nil. It checks only the init containers and the
+// function container, because the function may work without other containers.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
 	}
 	if pod.DeletionTimestamp != nil {
-		return nil // its containers are stopping
+		return nil // the containers stop because of the deletion
 	}
 	for _, s := range pod.Status.InitContainerStatuses {
 		if f := initFailure(pod, s); f != nil {
@@ -61,8 +61,8 @@ func findProblem(pod *corev1.Pod) *pool.Problem {
 	return schedulingProblem(pod)
 }
 
-// podFailure returns the problem that ended the whole pod, such as an eviction or the loss of its node. The
-// problem's kind is [pool.Lost], because the next pod may work.
+// podFailure returns the problem that ended the whole pod, such as an eviction or the loss of its node. The problem's
+// kind is [pool.Lost], because a new pod may work.
 func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
 	if pod.Status.Reason == "NodeLost" || (over && pod.Status.Reason != "") {
@@ -71,7 +71,7 @@ func podFailure(pod *corev1.Pod) *pool.Problem {
 	return nil
 }
 
-// finishedProblem returns the problem of a pod that has ended, even if the pod's status contains no reason.
+// finishedProblem returns the problem of a pod that has ended. The pod's status may lack a reason.
 func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown:
@@ -84,8 +84,8 @@ func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	}
 }
 
-// schedulingProblem returns the scheduler's reason if a pod has no node yet. The problem counts as temporary,
-// because other pods may end and an autoscaler may add nodes.
+// schedulingProblem returns the scheduler's reason if a pod has no node yet. The problem counts as temporary, because
+// other pods may end, and an autoscaler may add nodes.
 func schedulingProblem(pod *corev1.Pod) *pool.Problem {
 	c := findCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated ||
@@ -109,21 +109,22 @@ func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(ownFault(t), never), cmp.Or(t.Reason, "Error"), describeEnd(kind, t))
 }
 
-// isSidecar reports whether an init container runs next to the other containers and is always restarted.
+// isSidecar reports whether an init container is a sidecar, which runs next to the other containers and is always
+// restarted.
 func isSidecar(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
 		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	})
 }
 
-// startup is the time after its start within which an exit of a container counts as a failed start. A failed start
-// is permanent, because the container will fail in the same way at its next start.
+// startup is the time after its start within which the exit of a container counts as a failed start. A failed start is
+// permanent, because the container would fail in the same way at its next start.
 const startup = 10 * time.Second
 
-// functionFailure returns the problem that prevents the function container from serving. A terminated container
-// counts as lost even if the kubelet restarts it, because its evaluations are lost, and another pod may be ready
-// sooner. A container that ran out of memory counts as lost even if it runs again, so that the callers of its
-// evaluations get the out-of-memory error.
+// functionFailure returns the problem that prevents the function container from serving. A terminated container counts
+// as lost even if the kubelet restarts it. Its evaluations are lost, and another pod may be ready sooner. A container
+// that ran out of memory counts as lost even if it runs again, so that the callers of its evaluations get the
+// out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
 	last := s.LastTerminationState.Terminated
@@ -143,7 +144,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// A container that could not be started has a start time in 1970, and counts as failed at its start.
+	// A container that could not be started has a start time in 1970. It counts as failed at its start.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
@@ -155,15 +156,15 @@ const (
 	exitTerminated = 128 + 15
 )
 
-// ownFault reports whether a container exited by itself, so that a new container may exit in the same way. It
-// returns false if another process killed the container, or if the container runtime interrupted its start. Running
-// out of memory does not count, because it depends on the function's input.
+// ownFault reports whether a container exited by itself, so that a new container may exit in the same way. It returns
+// false if another process killed the container, or if the container runtime interrupted its start. It also returns
+// false if the container ran out of memory, because this depends on the function's input.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }
 
-// runtimeEnds contains parts of error messages of the container runtimes containerd and CRI-O. The messages mean
-// that the runtime, or the container's shim, was stopped while it started the container.
+// runtimeEnds contains parts of error messages of the container runtimes containerd and CRI-O. A message with such a
+// part means that the runtime, or the container's shim, was stopped while it started the container.
 var runtimeEnds = []string{"context canceled", "ttrpc: closed", "transport is closing", "connection refused"}
 
 // startInterrupted reports whether a container failed to start because the container runtime was stopped.
@@ -196,11 +197,11 @@ func oneLine(text string) string {
 	return strings.Join(lines, " ")
 }
 
-// startingReasons contains the reasons of waiting containers that will start without any change by a user.
+// startingReasons contains the reasons of waiting containers that will start without action by a user.
 var startingReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// failureReasons contains the reasons of waiting containers for which a user must change something. If the value is
-// false, the kubelet's message may still show a transient cause. All other reasons count as transient.
+// failureReasons contains the reasons of waiting containers for which a user must act. If the value is false, the
+// kubelet's message may still show a transient cause. All other reasons count as transient.
 var failureReasons = map[string]bool{
 	"ErrImagePull":              false,
 	"ImagePullBackOff":          false,
@@ -220,7 +221,7 @@ var failureReasons = map[string]bool{
 // crashLoop is the reason in the status of a container that exited repeatedly and waits for its restart.
 const crashLoop = "CrashLoopBackOff"
 
-// waitingProblem returns the problem of a waiting container. It is nil if the container will start by itself.
+// waitingProblem returns the problem of a waiting container, or nil if the container will start by itself.
 func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
 	switch {
@@ -238,8 +239,8 @@ func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
 }
 
-// lacksCause reports whether a message only says that the kubelet waits before it pulls an image again, as before
-// Kubernetes 1.32. The cause appears with the next attempt.
+// lacksCause reports whether a message only states that the kubelet waits before it pulls an image again. Kubernetes
+// before 1.32 writes such messages. The cause appears with the next attempt.
 func lacksCause(message string) bool {
 	return strings.HasPrefix(message, `Back-off pulling image "`) && strings.HasSuffix(message, `"`)
 }
@@ -257,8 +258,8 @@ func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(ownFault(t), false), crashLoop, joinTexts(joinTexts(how, t.Message), s.State.Waiting.Message))
 }
 
-// passingCauses contains parts of messages by which kubelets and container runtimes describe transient failures.
-// The reason is not enough, because permanent failures can have the same reason, such as "ErrImagePull". A
+// passingCauses contains parts of messages by which kubelets and container runtimes describe transient failures. The
+// reason does not identify them, because permanent failures may have the same reason, such as "ErrImagePull". A
 // transient failure with another message counts as permanent, so that callers get its error sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",

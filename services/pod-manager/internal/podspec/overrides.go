@@ -10,18 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Overrides contains a function's values for fields of the pod template. Unset fields keep the template's value.
+// Overrides contains a function's own values for fields of the pod template. Unset fields keep the template's values.
 type Overrides struct {
 	// ServiceAccount is the name of the service account of the function's pods.
 	ServiceAccount string `json:",omitempty"`
 	// SecurityContext replaces the whole security context of the function's pods.
 	SecurityContext *corev1.PodSecurityContext `json:",omitempty"`
-	// Init applies to the first init container, and Function to the function container.
+	// Init contains the values for the first init container, and Function the values for the function container.
 	Init, Function ContainerOverrides
 }
 
-// ContainerOverrides contains a function's values for a container of the pod template. Each value replaces the
-// whole value of the template.
+// ContainerOverrides contains a function's own values for a container of the pod template. A value replaces the
+// template's value as a whole.
 type ContainerOverrides struct {
 	Requests corev1.ResourceList    `json:",omitempty"`
 	Limits   corev1.ResourceList    `json:",omitempty"`
@@ -33,7 +33,7 @@ type ContainerOverrides struct {
 func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	if o.ServiceAccount != "" {
 		spec.ServiceAccountName = o.ServiceAccount
-		// Clear the deprecated field, because the API server copied the template's service account into it.
+		// Clear the deprecated field, because the API server stores the template's service account there too.
 		spec.DeprecatedServiceAccount = ""
 	}
 	if o.SecurityContext != nil {
@@ -65,8 +65,8 @@ func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	c.Resources = overlayResources(c.Resources, corev1.ResourceRequirements{Requests: o.Requests, Limits: o.Limits})
 }
 
-// CheckResources returns an error for each negative amount and for each request above its limit, because Kubernetes
-// would reject every pod with such resources.
+// CheckResources returns an error for each negative amount, and for each request above its limit. Kubernetes would
+// reject every pod with such resources.
 func CheckResources(requests, limits corev1.ResourceList) []error {
 	var problems []error
 	for _, amounts := range []corev1.ResourceList{requests, limits} {
@@ -85,9 +85,9 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 	return problems
 }
 
-// overlayResources returns a container's resources, in which the function's own values replace single values.
-// Kubernetes rejects a request above its limit. The function's own value then becomes both the request and the
-// limit.
+// overlayResources returns the resources of a container, base, in which the function's own values replace single
+// values. Kubernetes rejects a request above its limit. In this case, the function's own value becomes both the request
+// and the limit.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

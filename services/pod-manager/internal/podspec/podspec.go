@@ -18,7 +18,8 @@ import (
 const (
 	// LabelID is the label by which a Service selects its pod. Its value is the pod's id, see package podname.
 	LabelID = "fn.kpt.dev/image"
-	// LabelPool is the label that all pods of a function share, so that the scheduler spreads them over nodes.
+	// LabelPool is the label with the same value on all pods of a function. The scheduler uses it to spread them over
+	// nodes.
 	LabelPool = "krm-function-runner.github.io/pool"
 	// AnnotationTemplateVersion is the annotation with the version of the pod's template.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
@@ -28,11 +29,11 @@ const (
 	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
 	// AnnotationReference is the annotation with the image's canonical name, with tag and without digest.
 	AnnotationReference = "krm-function-runner.github.io/image-reference"
-	// AnnotationDigest is the image's digest.
+	// AnnotationDigest is the annotation with the digest of the image.
 	AnnotationDigest = "krm-function-runner.github.io/image-digest"
-	// AnnotationSlot is the annotation with the slot, which is the pod's number among the function's pods, from 1.
+	// AnnotationSlot is the annotation with the slot, the pod's number among the function's pods, from 1.
 	AnnotationSlot = "krm-function-runner.github.io/slot"
-	// AnnotationSafeToEvict is the annotation that lets the cluster autoscaler remove nodes with function pods. The
+	// AnnotationSafeToEvict is the annotation that permits the cluster autoscaler to remove nodes with function pods. The
 	// template may set another value.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
@@ -48,11 +49,11 @@ const (
 
 // Function describes the image of a function's pods, as the image-resolver reports it.
 type Function struct {
-	// Reference is the image's canonical name with its tag, if it has a tag, and without digest.
+	// Reference is the image's canonical name without digest. It contains the tag, if there is a tag.
 	Reference string
 	// Digest is the digest of the image that pods run. If it is empty, pods run the image by its reference.
 	Digest string
-	// Command is the command line of the image, which is its Entrypoint, followed by its Cmd.
+	// Command is the command line of the image: its Entrypoint, followed by its Cmd.
 	Command []string
 	// Architecture is the CPU architecture of the image, as in node labels, such as "amd64". It is empty if unknown.
 	Architecture string
@@ -67,13 +68,14 @@ type Workload struct {
 	Function Function
 	// Concurrency is the maximum number of concurrent evaluations in a pod.
 	Concurrency int
-	// MaxEvaluationTime limits the time of an evaluation. If it is zero, the limit in [Builder.Args] applies.
+	// MaxEvaluationTime limits the duration of an evaluation. If it is zero, the limit in [Builder.Args] applies.
 	MaxEvaluationTime time.Duration
-	// Prefork is the number of function processes that the wrapper server starts in advance. Nil means its default.
+	// Prefork is the number of function processes that the wrapper server starts in advance. Nil means the default of the
+	// wrapper server.
 	Prefork *int
-	// Resources replaces single values of the resources in the template, such as the memory limit. It may be nil.
+	// Resources replaces single values of the resources in the template, such as the memory limit. It is nil if not set.
 	Resources *corev1.ResourceRequirements
-	// Overrides replaces values of the pod template. It may be nil.
+	// Overrides replaces other values of the pod template. It is nil if not set.
 	Overrides *Overrides
 	// TLS gives the pods a SPIFFE ID, and restricts their callers. It is nil for pods without TLS.
 	TLS *TLS

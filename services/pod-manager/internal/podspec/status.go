@@ -14,9 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Identify returns the part of a pod's state that its metadata contains, such as the function and the slot. It returns
-// false for pods of other programs, such as pods of Porch's own function runner, which have the same label. Times are
-// in the API server's clock. A missing or invalid expiry becomes zero, and the pool then sets a new expiry.
+// Identify returns the part of a pod's state that is in the pod's metadata, such as the function and the slot. It
+// returns false for pods of other programs, such as Porch's own function runner, which use the same label. Times are in
+// the API server's clock. A missing or invalid expiry becomes zero, and the pool then sets a new expiry.
 func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	slot, err := strconv.Atoi(pod.Annotations[AnnotationSlot])
 	o := pool.Observation{
@@ -72,7 +72,7 @@ func isReady(pod *corev1.Pod) bool {
 // mistake, such as a value in milliseconds.
 const endOfTime = 253402300800
 
-// reclaimAfter parses a pod's expiry in Unix seconds. It returns the zero time if the text is invalid.
+// reclaimAfter parses a pod's expiry, in Unix seconds. It returns the zero time if the text is invalid.
 func reclaimAfter(text string) time.Time {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds <= 0 || seconds >= endOfTime {
@@ -81,10 +81,10 @@ func reclaimAfter(text string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// phaseOf returns a pod's phase, and the reason for it if known. The phase is "creating" until the scheduler
-// handles the pod, "scheduling" until it has a node, "starting" once the function container exists, and
-// "connecting" while it runs. "pulling" includes volumes, network, images and init containers, because Kubernetes
-// does not report the slow step.
+// phaseOf returns a pod's phase, and the reason for it if known. The phase is "creating" until the scheduler handles
+// the pod, and "scheduling" until the pod has a node. It is "starting" once the function container exists, and
+// "connecting" while this container runs. "pulling" includes volumes, network, images and init containers, because
+// Kubernetes does not report which of them is slow.
 func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {
@@ -118,8 +118,8 @@ func schedulingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// preparingReason tells users the state of the container that the pod's node is preparing. This is an unfinished
-// init container, or else the function container.
+// preparingReason describes for users the container that the pod's node is preparing. This is the first unfinished init
+// container, or else the function container.
 func preparingReason(pod *corev1.Pod) string {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.State.Terminated == nil {
@@ -158,19 +158,19 @@ func findCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCon
 type Launch int
 
 const (
-	// LaunchUnknown is the state of pods that have not started yet, and of pods without an image volume.
+	// LaunchUnknown is the result for pods that have not started yet, and for pods without an image volume.
 	LaunchUnknown Launch = iota
-	// Launched is the state of a pod whose function container started. So the pod's node supports image volumes.
+	// Launched is the result for a pod whose function container started. Its node supports image volumes.
 	Launched
-	// LaunchFailed is the state of a pod whose container could not be created or started. The node may be unable to
-	// mount images, or the function's image may be the cause.
+	// LaunchFailed is the result for a pod whose container could not be created or started. Either the node cannot mount
+	// images, or the function's image is the cause.
 	LaunchFailed
-	// LaunchMissing is the state of a pod without the wrapper server, because the node did not mount its image.
+	// LaunchMissing is the result for a pod without the wrapper server, because its node did not mount the image.
 	LaunchMissing
 )
 
-// LaunchOf determines if a pod could start the wrapper server from an image volume. It returns LaunchUnknown
-// for pods of users' templates.
+// LaunchOf determines if a pod could start the wrapper server from an image volume. It returns LaunchUnknown for pods
+// of users' templates.
 func LaunchOf(pod *corev1.Pod) Launch {
 	s := functionStatus(pod)
 	if s == nil || !mountsLauncher(pod) {
@@ -197,7 +197,7 @@ func LaunchOf(pod *corev1.Pod) Launch {
 }
 
 // mountsLauncher reports whether a pod was built from the built-in template with an image volume. It checks the
-// container's command and not the volume, because API servers that do not support image volumes drop the volume.
+// container's command instead of the volume, because API servers without support for image volumes drop the volume.
 func mountsLauncher(pod *corev1.Pod) bool {
 	return strings.HasPrefix(pod.Annotations[AnnotationTemplateVersion], builtinVersion) &&
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {

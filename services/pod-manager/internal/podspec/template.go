@@ -12,14 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Launcher is the method by which the wrapper server gets into pods of the built-in template.
+// Launcher is the method of adding the wrapper server, which runs functions, to pods of the built-in template.
 type Launcher string
 
 const (
-	// InitContainer is the launcher whose init container copies the wrapper server from its image into a volume.
+	// InitContainer is the launcher that uses an init container. It copies the wrapper server from its image to a volume.
 	InitContainer Launcher = "init-container"
-	// ImageVolume is the launcher that mounts the wrapper server's image as a volume. It requires Kubernetes 1.35 and
-	// support by the container runtime.
+	// ImageVolume is the launcher that mounts the image of the wrapper server as a volume. It requires Kubernetes 1.35 and
+	// a container runtime with support for image volumes.
 	ImageVolume Launcher = "image-volume"
 )
 
@@ -27,16 +27,16 @@ const (
 type Defaults struct {
 	// WrapperImage is the image of the wrapper server.
 	WrapperImage string
-	// Launcher is the method by which the wrapper server gets into pods of the built-in template. It has no effect on
-	// users' templates. Empty means InitContainer.
+	// Launcher is the method of adding the wrapper server to pods of the built-in template. It has no effect on users'
+	// templates. Empty means InitContainer.
 	Launcher Launcher
-	// TerminationGracePeriod is the time in which a deleted pod may complete its evaluations. It must be longer than
-	// the longest evaluation. If it is zero, Kubernetes' default applies.
+	// TerminationGracePeriod is the time within which a deleted pod may complete its evaluations. It must be longer than
+	// the time limit of an evaluation. If it is zero, the default of Kubernetes applies.
 	TerminationGracePeriod time.Duration
 }
 
-// Template is the template of function pods and their Services. It is immutable and safe for
-// concurrent use. The zero Template is unusable: use [Default] or [Parse].
+// Template is the template of function pods and their Services. It is immutable and safe for concurrent use. The zero
+// Template is unusable: use [Default] or [Parse].
 type Template struct {
 	version string
 	// content is a hash of the template with its defaults. It is a part of [Builder.SettingsVersion].
@@ -44,8 +44,8 @@ type Template struct {
 	// pod is the pod with defaults. Its first container is the function container.
 	pod     *corev1.Pod
 	service *corev1.Service
-	// bare is the pod without defaults. A function's overrides apply to bare, so that defaults then fill only the
-	// fields that are still unset.
+	// bare is the pod without defaults. A function's overrides are applied to bare. Defaults then fill only the fields
+	// that are still unset.
 	bare     *corev1.Pod
 	defaults Defaults
 }
@@ -72,8 +72,8 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 // Version identifies the template. The pod-manager replaces pods of another version.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template with the version of another template. A switch between the two templates then does
-// not make pods outdated.
+// CountAs returns the template with the version of another template. A switch between the two templates does not make
+// pods outdated.
 func (t Template) CountAs(other Template) Template {
 	t.version = other.version
 	t.content = other.content
@@ -86,10 +86,10 @@ const (
 	serviceKey = "serviceTemplate"
 )
 
-// Parse returns the template of function pods in the data of a ConfigMap. The key "template" contains a v1 Pod, and
-// the optional key "serviceTemplate" a v1 Service. version is the ConfigMap's resourceVersion. Fields that the pod
-// leaves unset get safe defaults. Warnings are sentences for users about ignored fields and possible failures. An
-// error lists all problems of the template, with remedies.
+// Parse returns the template of function pods from the data of a ConfigMap. The key "template" contains a v1 Pod. The
+// optional key "serviceTemplate" contains a v1 Service. version is the ConfigMap's resourceVersion. Fields that the pod
+// leaves unset get safe defaults. Warnings are sentences for users about ignored fields and possible failures. An error
+// lists all problems of the template, with remedies.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
 	text, ok := data[podKey]
 	if !ok {
@@ -109,8 +109,8 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	return t, append(warnings, further...), err
 }
 
-// assembleTemplate returns the template with a user's v1 Pod and v1 Service. The built-in object replaces a nil
-// rawPod or rawService. prepare changes the user's pod before defaults are added.
+// assembleTemplate returns the template that consists of a user's v1 Pod and v1 Service. If rawPod or rawService is
+// nil, it uses the built-in object. prepare changes the user's pod before defaults are added.
 func assembleTemplate(
 	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
 ) (Template, []string, error) {
@@ -161,15 +161,15 @@ func completeService(service *corev1.Service, raw map[string]any) error {
 	if len(service.Spec.Ports) == 0 {
 		service.Spec.Ports = builtinService().Spec.Ports
 	}
-	// Publish the pod's address before the pod is ready. The pod-manager checks the wrapper server's health itself, so
-	// it does not need to wait for a readiness probe of the kubelet.
+	// Publish the pod's address before the pod is ready. The pod-manager checks the wrapper server's health itself, and
+	// does not wait for a readiness probe of the kubelet.
 	if !isSet(raw, "spec", "publishNotReadyAddresses") {
 		service.Spec.PublishNotReadyAddresses = true
 	}
 	return checkService(service)
 }
 
-// functionFirst moves the function container to the front. The pod's other containers keep their order.
+// functionFirst moves the function container to the start of the list. The other containers keep their order.
 func functionFirst(pod *corev1.Pod) {
 	i := functionIndex(pod)
 	ordered := append([]corev1.Container{pod.Spec.Containers[i]}, pod.Spec.Containers[:i]...)
@@ -179,10 +179,10 @@ func functionFirst(pod *corev1.Pod) {
 // baseVersion is the prefix of the versions of templates from Porch's objects PodTemplate and ServiceTemplate.
 const baseVersion = "base-"
 
-// ParseBase returns the template of function pods from Porch's objects PodTemplate and ServiceTemplate. It uses the
-// built-in pod or Service if an object is nil. The first init container gets the wrapper server's image. The
-// version is a hash of the template's content, so that other changes of the objects, such as of their labels, do
-// not make pods outdated. For the warnings and errors, see [Parse].
+// ParseBase returns the template of function pods from Porch's objects PodTemplate and ServiceTemplate. If an object is
+// nil, it uses the built-in pod or Service. The first init container gets the wrapper server's image. The version is a
+// hash of the template's content. Other changes of the objects, such as of their labels, therefore do not make pods
+// outdated. For the warnings and errors, see [Parse].
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
 	pod, err := templateOf(podTemplate, podKey)
 	service, serviceErr := templateOf(serviceTemplate, serviceKey)
@@ -202,7 +202,8 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	return t, warnings, err
 }
 
-// templateOf returns the field "template" of an object, or nil if the object is nil. key is its name in errors.
+// templateOf returns the field "template" of an object, or nil if the object is nil. key is the name of the object in
+// errors.
 func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok && object != nil {
@@ -211,9 +212,9 @@ func templateOf(object map[string]any, key string) (map[string]any, error) {
 	return raw, nil
 }
 
-// unsetDefaults removes the API server's defaults from the spec of a PodTemplate, so that these fields get the
-// values of [Defaults]. The API server adds its defaults when it stores a PodTemplate. The same values written by a
-// user are also removed, because they look the same.
+// unsetDefaults removes the API server's defaults from the spec of a PodTemplate, so that these fields get the values
+// of [Defaults]. The API server adds its defaults when it stores a PodTemplate. If a user wrote the same values, they
+// are removed too, because they look the same.
 func unsetDefaults(spec *corev1.PodSpec) {
 	const gracePeriod = corev1.DefaultTerminationGracePeriodSeconds
 	if spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -235,8 +236,8 @@ func unsetDefaults(spec *corev1.PodSpec) {
 	}
 }
 
-// pullPolicy returns the pull policy of a container whose image will be replaced. It is empty if the API server
-// derived the policy from the present image, because this policy may not suit the new image.
+// pullPolicy returns the pull policy of a container whose image will be replaced. It returns an empty policy if the API
+// server derived the policy from the present image. This policy may not suit the new image.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	tag := strings.TrimPrefix(c.Image, repositoryOf(c.Image))
 	derived := corev1.PullIfNotPresent
