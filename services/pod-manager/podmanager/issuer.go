@@ -26,8 +26,8 @@ type IssuerConfig struct {
 	// Secret is the name of the Secret with the certificate authority of the [issuer of certificates](#the-issuer), in the
 	// pod-manager's own namespace. If it is empty, there is no issuer.
 	Secret string
-	// Certificates are the certificates to issue, as SECRET=SPIFFE-ID pairs. If it is empty, these are gateway-tls and
-	// image-resolver-tls.
+	// Certificates are the certificates to issue, as SECRET=SPIFFE-ID pairs. If it is empty, the issuer issues gateway-tls
+	// and image-resolver-tls.
 	Certificates []string
 	// Life is the life of certificates. Authorities live 30 times as long. Certificates are renewed at half of their life.
 	// Half of their life must be longer than Kubernetes takes to update a volume: twice the kubelet's `syncFrequency`.

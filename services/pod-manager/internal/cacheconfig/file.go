@@ -20,7 +20,7 @@ type Config struct {
 	Path string
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
-	// Changed is called after each change of the file with the settings of all functions, by [imagename.Name.Key].
+	// Changed is called with the settings of all functions after each change of the file. The key is [imagename.Name.Key].
 	Changed func(map[string]Entry)
 	Log     *slog.Logger
 }
@@ -61,7 +61,7 @@ func (f *File) parse(content []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// Settings returns the settings of all functions in the file, by [imagename.Name.Key].
+// Settings returns the settings of all functions in the file. The key is [imagename.Name.Key].
 func (f *File) Settings() map[string]Entry {
 	settings := make(map[string]Entry, len(f.entries))
 	for _, e := range f.entries {

@@ -52,7 +52,7 @@ type Binary struct {
 type Pod struct {
 	// Tags contains tags, and version constraints such as ~0.4. An empty list means all tags and digests.
 	Tags []string
-	// Settings contains the settings of the pods. Its field Image is empty, because it applies to several images.
+	// Settings contains the settings of the pods. Its field Image is empty, because the settings apply to several images.
 	Settings cacheconfig.Entry
 	// MinPods is the minimum number of pods for each tag in Tags. For a version constraint, these pods run the newest tag
 	// that satisfies the constraint.

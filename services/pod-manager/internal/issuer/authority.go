@@ -28,8 +28,8 @@ type authority struct {
 // authorities contains the trusted certificate authorities, oldest first.
 type authorities []authority
 
-// maxAuthorities is the maximum number of certificate authorities in a Secret. Normally there are at most two,
-// while a new authority replaces an old authority.
+// maxAuthorities is the maximum number of certificate authorities in a Secret. Normally, a Secret contains one
+// authority, or two while a new authority replaces an old authority.
 const maxAuthorities = 8
 
 // parseAuthorities reads the certificate authorities in the data of a Secret, which may be empty. Malformed data is an

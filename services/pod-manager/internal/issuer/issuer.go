@@ -100,8 +100,8 @@ func (i *Issuer) Run(ctx context.Context) error {
 	}
 }
 
-// attemptRenewal renews the authorities and certificates that are due. It records the result in metrics, logs and
-// Details.
+// attemptRenewal renews the authorities and certificates that are due. It records the result in metrics, in logs and
+// for [Issuer.Details].
 func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -192,7 +192,7 @@ func (i *Issuer) Details() []string {
 }
 
 // Held configures the certificate that the issuer's own program keeps in memory. Each replica issues its own
-// certificate. The authority that signs it is shared by all replicas.
+// certificate, signed by the authority that all replicas share.
 type Held struct {
 	ID mtls.ID
 	// Use is called with the files of each new certificate, by file name: the certificate, its key and the trusted

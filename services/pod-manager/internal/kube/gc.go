@@ -62,8 +62,8 @@ func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	c.tasks.addLater(id, do)
 }
 
-// deletePodlessService deletes a Service without a pod. It first checks in the API server that the Service has no pod,
-// because the informer may not have received a new pod yet.
+// deletePodlessService deletes a Service without a pod. It first lists the Service's pods in the API server, because
+// the informer may not have received a new pod yet.
 func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
 	selected := metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1}

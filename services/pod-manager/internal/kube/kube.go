@@ -65,7 +65,7 @@ type Cluster struct {
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
-	outages  []*outage // failures of the two informers
+	outages  []*outage // failure trackers of both informers
 	// sending is locked while the state of a pod is read and sent to the pools, so that the pools receive states in order.
 	sending sync.Mutex
 	// deleting contains the UIDs of pods that are being deleted together with their Services. Garbage collection must

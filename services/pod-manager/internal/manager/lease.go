@@ -48,7 +48,7 @@ func (w *waiter) replaceReport(r pool.Waiting) {
 }
 
 // Lease implements lease.Manager. It waits for a pod that runs the image, and returns a lease on the pod. During the
-// wait, it reports the cause of the wait to the function waiting.
+// wait, it calls waiting with the cause.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	begin := time.Now()
 	m.metrics.waiting.Add(1)
@@ -84,8 +84,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the manager's answer to a request for a lease. It passes reports on the wait to the function
-// waiting.
+// awaitAnswer waits for the manager's answer to a request for a lease. It calls waiting with each report on the wait.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
@@ -116,8 +115,8 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 // slowResolve is the time after which a caller is informed that the lookup of an image takes long.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up the digest and properties of an image. If the lookup takes longer than 20 ms (slowResolve), it
-// informs the caller through the function waiting.
+// resolveImage looks up the digest and properties of an image. It calls waiting to inform the caller if the lookup
+// takes longer than 20 ms (slowResolve).
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {

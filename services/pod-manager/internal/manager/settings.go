@@ -37,7 +37,7 @@ type Settings struct {
 	MinPods int
 }
 
-// listedPods returns the images with a minimum number of pods, and these numbers.
+// listedPods returns the configured minimum numbers of pods by image. It omits images without a minimum.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {

@@ -22,7 +22,7 @@ const (
 	// functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	fieldManager        = "krm-function-runner"
-	// prefix is the prefix of the names of replicas' Leases, to avoid conflicts with other Leases in the namespace.
+	// prefix starts the name of each Lease of a replica, to avoid conflicts with other Leases in the namespace.
 	prefix = "fnr-"
 )
 

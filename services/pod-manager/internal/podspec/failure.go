@@ -71,7 +71,7 @@ func podFailure(pod *corev1.Pod) *pool.Problem {
 	return nil
 }
 
-// finishedProblem returns the problem of a pod that has ended. The pod's status may lack a reason.
+// finishedProblem returns the problem of a pod that has ended, even if the pod's status contains no reason.
 func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown:

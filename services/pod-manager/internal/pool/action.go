@@ -19,7 +19,7 @@ type Grant struct {
 	Pod, UID string
 	Address  string
 	Identity Identity
-	ByTag    bool // see [Observation.ByTag]
+	ByTag    bool // true if the image has no digest, see [Observation.ByTag]
 	Cold     bool
 	Phases   []PhaseDuration
 }

@@ -43,15 +43,15 @@ type Config struct {
 	SchedulingTimeout time.Duration
 	// InProcess is true if callers run in this process. They cannot be redirected to other replicas.
 	InProcess bool
-	// Template is the version of the template for new pods. No pod counts as outdated while it is empty, because the
-	// template is unknown.
+	// Template is the version of the template for new pods. While it is empty, the template is unknown, and no pod counts
+	// as outdated.
 	Template string
 	// PodName returns the name of a new pod. slot is the number of the pod within its pool, and predecessor the UID of
 	// the slot's former pod. PodName must be a pure function, so that all replicas choose the same name. Different
 	// functions and slots must have different names.
 	PodName func(f Function, slot int, predecessor string) string
-	// PodID returns the id by which a Service selects a pod. slot is the number of the pod within its pool. PodID must
-	// be a pure function, and may return the same id for different functions.
+	// PodID returns the id by which a Service selects a pod. slot is the number of the pod within its pool. PodID must be
+	// a pure function. It may return the same id for different functions.
 	PodID func(f Function, slot int) string
 }
 

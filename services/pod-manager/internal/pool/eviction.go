@@ -61,8 +61,8 @@ func (m *Machine) enterLine(s *step, p *pool) {
 
 // evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. Pods that are already
 // being removed make room for the first pools in line. If this replica has no idle pods, it redirects the callers of a
-// pool without pods, because each replica knows best the idle pods of its own functions. It drains pods of other owners
-// last, see mayEvictForeign.
+// pool without pods to other replicas, which know the idle pods of their own functions best. It drains pods of other
+// owners last, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return

@@ -66,7 +66,7 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the previous observation, before. Containers that
+// containersStopped reports whether a pod's containers stopped since the previous observation. Containers that
 // Kubernetes never reported as running do not count, because a probe may succeed before this report.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()

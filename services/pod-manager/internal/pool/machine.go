@@ -430,7 +430,7 @@ func (m *Machine) collectGarbage(s *step) {
 	}
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
 		if len(p.pods) > 0 || len(p.queue) > 0 || p.minPods > 0 || s.age(p.emptySince) < goneFor {
-			return false // an empty pool contains UIDs of deleted pods, which determine the names of new pods
+			return false // keep the UIDs of deleted pods, on which the names of new pods depend
 		}
 		delete(m.byFunction, p.function)
 		m.capacity.leaveLine(p)
@@ -441,7 +441,8 @@ func (m *Machine) collectGarbage(s *step) {
 	maps.DeleteFunc(m.leases.outOfMemory, old)
 }
 
-// timeOut drains or forgets pods that exceed a timeout, for instance because they do not become ready.
+// timeOut drains pods that exceed a timeout, for instance because they do not become ready. It removes pods that
+// Kubernetes never reported only from memory.
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop removes pods
 		pod := p.pods[i]
@@ -449,8 +450,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // the replica that owns the function decides
 		case pod.state == creating:
-			// Remove the pod only from memory, not from Kubernetes. It may not exist, or another replica may use it, because
-			// replicas choose equal names. If the pod exists, a later event adds it again.
+			// The pod may not exist, or another replica may use it, because replicas choose equal names. If the pod exists, a
+			// later event adds it again.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

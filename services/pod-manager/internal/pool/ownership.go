@@ -11,7 +11,7 @@ import (
 type ownership struct {
 	of        func(Function) Owner
 	replicas  int    // replicas that own functions
-	lost      string // see OwnersChanged.Lost
+	lost      string // reason that this replica cannot use the Kubernetes API, or empty
 	takeovers int64  // number of pools with pods that this replica took over
 }
 
@@ -39,7 +39,7 @@ func (p *pool) adoptPods(s *step) {
 	for _, pod := range p.pods {
 		p.followObservation(s, pod, pod.observed)
 		if pod.state == ready && pod.observed.Address != "" {
-			pod.probe(s, 0) // the pod serves unless it does not answer
+			pod.probe(s, 0) // the pod keeps serving during this probe
 		}
 	}
 	p.failure = failure{} // the former owner's failed attempts are unknown here
@@ -60,7 +60,7 @@ func (p *pool) handOver(s *step) {
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
 // incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It also returns
-// "" if this replica is the certain owner. A disconnected replica remains the owner only if all replicas are
+// "" if this replica is certainly the owner. A disconnected replica remains the owner only if all replicas are
 // disconnected, so that no other replica could serve better.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || p.owner.isCertain() {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// parallel is the maximum number of concurrent probes. Thousands of probes start at once, for instance, when a replica
+	// parallel is the maximum number of concurrent probes. Thousands of probes start at once when, for instance, a replica
 	// adopts the pods of another replica. They complete sooner with the limit, because too many connections slow each
 	// other down.
 	parallel = 64

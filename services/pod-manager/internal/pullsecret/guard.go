@@ -44,8 +44,8 @@ func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// isTransient reports whether a later request to the Kubernetes API may succeed. Other errors require that a user
-// changes the file, a Role, or a Secret of the same name.
+// isTransient reports whether a later request to the Kubernetes API may succeed. After other errors, a user must change
+// the file, a Role, or a foreign Secret with the name of the pull secret.
 func isTransient(err error) bool {
 	request, sent := errors.AsType[requestError](err)
 	return sent && (kubeclient.IsTransient(request) || apierrors.IsConflict(request) || apierrors.IsAlreadyExists(request))
