@@ -20,8 +20,8 @@ type Cluster interface {
 }
 
 // Guard is a Cluster that checks the pull secret before it creates a pod, because all pods refer to the secret. If the
-// check fails for a function that requires credentials, Guard sends the error as an event to the callers that wait for
-// the pod.
+// check fails for a function that requires credentials, Guard sends an event with the error. The callers that wait for
+// the pod get this error.
 type Guard struct {
 	Cluster
 	Keeper *Keeper
