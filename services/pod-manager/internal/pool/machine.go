@@ -441,8 +441,8 @@ func (m *Machine) collectGarbage(s *step) {
 	maps.DeleteFunc(m.leases.outOfMemory, old)
 }
 
-// timeOut drains pods that exceed a timeout, for instance because they do not become ready. It removes pods that
-// Kubernetes never reported only from memory.
+// timeOut drains pods that exceed a timeout, for instance because they do not become ready. If Kubernetes never
+// reported a pod, timeOut only removes it from memory.
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop removes pods
 		pod := p.pods[i]
@@ -450,8 +450,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // the replica that owns the function decides
 		case pod.state == creating:
-			// The pod may not exist, or another replica may use it, because replicas choose equal names. If the pod exists, a
-			// later event adds it again.
+			// Remove the pod only from memory. It may not exist, or another replica may use it, because replicas choose equal
+			// names. If the pod exists, a later event adds it again.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:
