@@ -84,8 +84,8 @@ func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	return &first, nil
 }
 
-// interruptible is a reader that fails when its context is canceled. The YAML library creates nodes while it reads, so
-// the decoding stops within some hundred bytes.
+// interruptible is a reader that fails when its context is canceled. The YAML library creates nodes while it reads.
+// After the cancellation, the decoding therefore stops within some hundred bytes.
 type interruptible struct {
 	ctx  context.Context //nolint:containedctx // io.Reader passes no context
 	from io.Reader
@@ -99,9 +99,9 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// lateMarker returns the number of the first line after line 1 that begins with the document marker "---", or 0 if
-// there is none. YAML allows such a line after comments or directives, but kyaml would split the list into two
-// documents there.
+// lateMarker returns the number of the first line after line 1 that begins with the document marker "---". It returns 0
+// if there is no such line. YAML allows a marker after comments or directives, but kyaml would split the list into two
+// documents at the marker.
 func lateMarker(data []byte) int {
 	at := bytes.Index(data, []byte("\n---"))
 	if at < 0 || bytes.IndexByte(data[at+1:], '\n') < 0 {
@@ -161,7 +161,7 @@ func checkKind(value *yaml.Node) error {
 	return nil
 }
 
-// checkShape returns an error unless the named field is missing, null, or of the YAML kind want.
+// checkShape returns an error if the named field has another YAML kind than want. Missing and null values are valid.
 func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	if isNull(value) || value.Kind == want {
 		return nil

@@ -30,8 +30,8 @@ type measure struct {
 	limit    int                   // maximum number of bytes
 }
 
-// measureAliases measures a document of size bytes after the expansion of its aliases. It returns an error if an alias
-// contains itself, or if the expanded document exceeds the limits.
+// measureAliases measures a document after the expansion of its aliases. Before the expansion, the document has size
+// bytes. measureAliases returns an error if an alias contains itself, or if the expanded document exceeds the limits.
 func measureAliases(document *yaml.Node, size int) (measure, error) {
 	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
 	_, err := m.measureNode(document)
@@ -74,8 +74,8 @@ func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	return known, nil
 }
 
-// checkResults returns an error if a list's results are too many, too large or too deeply nested. We decode results to
-// Go values, so that even a small list could otherwise cost much time and memory.
+// checkResults returns an error if a list's results are too many, too large or too deeply nested. Without these limits,
+// even a small list could cost much time and memory, because we decode results to Go values.
 func (d document) checkResults(results *yaml.Node) error {
 	if n := len(results.Content); n > maxResults {
 		return fmt.Errorf("line %d: there are %d results, and may be up to %d: report fewer", results.Line, n, maxResults)

@@ -15,8 +15,8 @@ import (
 // creates a node of about 200 bytes for each value. For each value, the library also searches all %TAG directives.
 const (
 	anyValues = 1 << 18
-	// bytesPerValue is the minimum average size of a value in lists with more than anyValues values. It rejects only
-	// artificial lists, because even compact JSON of Kubernetes resources needs seven bytes per value.
+	// bytesPerValue is the minimum average size of a value in lists with more than anyValues values. This minimum excludes
+	// only artificial lists, because even compact JSON of Kubernetes resources needs seven bytes per value.
 	bytesPerValue = 5
 	// maxTagDirectives is the maximum number of lines that start like a %TAG directive.
 	maxTagDirectives = 64
@@ -110,8 +110,8 @@ var decoding = newTurns()
 const largeScan = 256 << 10
 
 // turns limits the concurrent scans and full decodes of lists. Decodes that would exceed the memory limits wait in the
-// order of their arrival. Large decodes leave at least one processor for other requests. Scans have their own limit,
-// because a scan takes milliseconds but would wait seconds for a decode.
+// order of their arrival. Large decodes leave at least one processor for other requests. Scans have their own limit, so
+// that a scan of some milliseconds does not wait seconds for a full decode.
 type turns struct{ small, large, processors, scans *semaphore.Weighted }
 
 func newTurns() turns {
@@ -122,9 +122,9 @@ func newTurns() turns {
 	}
 }
 
-// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. The limit on
-// scans keeps small requests fast: Go runs a goroutine for up to 10 ms before it switches to the next, so that a small
-// request would often wait for each of many large scans. If ctx is canceled, acquireScan returns the error of ctx.
+// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. The limit on scans
+// keeps small requests fast. Without the limit, a small request would often wait for many large scans, because Go runs
+// a goroutine for up to 10 ms before it switches to the next. If ctx is canceled, acquireScan returns the error of ctx.
 func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err error) {
 	if bytes < largeScan {
 		return func() {}, nil

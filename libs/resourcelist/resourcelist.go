@@ -112,8 +112,8 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 // freeResults is the maximum size of results, in bytes, that we decode without waiting for other decodes.
 const freeResults = 4 << 10
 
-// decodeResultLines decodes the results without the rest of the list. If it fails although ctx is not done, callers
-// must decode the whole list, because the results may be valid only together with the rest.
+// decodeResultLines decodes the results without the rest of the list. If the decoding fails and ctx is not done,
+// callers must decode the whole list, because the results may be valid only together with the rest.
 func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil

@@ -12,7 +12,7 @@ import (
 // resource or of the whole package.
 type Result struct {
 	Message string `yaml:"message"`
-	// Severity is by convention error, warning or info. Empty means info.
+	// Severity is by convention error, warning or info. The default is info.
 	Severity    string            `yaml:"severity"`
 	ResourceRef *ResourceRef      `yaml:"resourceRef"`
 	Field       *Field            `yaml:"field"`

@@ -35,8 +35,8 @@ type Entry struct {
 	Lines []byte
 }
 
-// Outline returns the top-level entries of a YAML document, in the document's order. Keys are unique. Outline returns
-// false unless the YAML library can certainly decode the document.
+// Outline returns the top-level entries of a YAML document, in the document's order. No two entries have the same key.
+// Outline returns false unless the YAML library can certainly decode the document.
 func Outline(data []byte) ([]Entry, bool) {
 	if !isPrintable(data) {
 		return nil, false

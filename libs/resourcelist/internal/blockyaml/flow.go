@@ -2,8 +2,8 @@
 
 package blockyaml
 
-// maxFlow is the maximum size of a flow collection in bytes. It ensures that no key in the collection exceeds maxKey.
-// maxFlowDepth is the maximum nesting of flow collections.
+// maxFlow is the maximum size of a flow collection in bytes. Keys in the collection are therefore no longer than
+// maxKey. maxFlowDepth is the maximum nesting of flow collections.
 const (
 	maxFlow      = 1024
 	maxFlowDepth = 8
@@ -37,8 +37,8 @@ func (s *scanner) flowNode(at, depth int) (int, bool) {
 	return s.flowPlain(at)
 }
 
-// flowCollection reads the flow collection that begins at data[at] and ends with the byte closing. It returns the
-// offset of its end.
+// flowCollection reads the flow collection that begins at data[at], and returns the offset of its end. The argument
+// closing is the bracket that ends the collection.
 func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 	at = s.pastSpaces(at + 1)
 	if at < s.line.end && s.data[at] == closing {

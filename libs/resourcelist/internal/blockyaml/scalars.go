@@ -207,7 +207,8 @@ func (s *scanner) blockScalar(at int) bool {
 }
 
 // blockHeader reads the first line of a block scalar, whose indicator is at data[at]. It returns the indentation that
-// this line specifies, such as 2 for "|2", or 0 if it specifies none. It returns false if the line may be invalid.
+// this line specifies, such as 2 for "|2". If the line specifies no indentation, blockHeader returns 0. It returns
+// false if the line may be invalid.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {
@@ -223,9 +224,9 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar whose first line specifies none. The indentation is taken
-// from the scalar's first line that is not blank. For an empty scalar, it is parent+1. If an earlier blank line has
-// more spaces, the scalar is invalid, and detectIndent returns false.
+// detectIndent returns the indentation of a block scalar whose first line specifies none. This is the indentation of
+// the scalar's first line that is not blank, or parent+1 for an empty scalar. The enclosing collection has the
+// indentation parent. If an earlier blank line has more spaces, the scalar is invalid, and detectIndent returns false.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {
