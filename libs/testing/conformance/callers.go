@@ -51,8 +51,8 @@ func cancelCall(t *testing.T, fn Function) {
 	}
 }
 
-// checkTimedOut calls fn, which never returns, and checks the server's timeout error. If timeout is 0, the deadline
-// passes before the evaluation begins.
+// checkTimedOut calls fn, which never returns, and checks the server's timeout error. The error message must end with
+// the text reason. If timeout is 0, the deadline passes before the evaluation begins.
 func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason string) {
 	t.Helper()
 	code, message := Answer(t, fn, timeout)

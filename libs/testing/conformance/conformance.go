@@ -29,8 +29,8 @@ type Target struct {
 	// NamesFunctions is true for gateways. A gateway serves many functions, selects one by the image in the request,
 	// and rejects invalid requests before the evaluation.
 	NamesFunctions bool
-	// UnknownImage is the expected code for an image that does not exist. The zero value, OK, means NotFound. It is
-	// used only if NamesFunctions is true.
+	// UnknownImage is the expected code for an image that does not exist. The default is NotFound. It is used only if
+	// NamesFunctions is true.
 	UnknownImage codes.Code
 }
 
@@ -93,8 +93,8 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing wraps serve, which starts a server. At the end of the test, while the server still runs, the returned
-// function checks that the function under test has left no processes.
+// leaveNothing wraps the function serve, which starts a server. At the end of each test, while the server still runs,
+// the wrapper checks that evaluations have left no processes.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()

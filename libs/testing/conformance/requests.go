@@ -132,8 +132,8 @@ func testLongName(t *testing.T, address string) {
 	}
 }
 
-// testBadImages tests requests with invalid image names and with images that do not exist. For an image that does not
-// exist, the server must return the code given as unknown.
+// testBadImages tests requests with invalid image names and with images that do not exist. The argument unknown is the
+// expected code for an image that does not exist.
 func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 	for image, code := range map[string]codes.Code{
 		"":                        codes.InvalidArgument,

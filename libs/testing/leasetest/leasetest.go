@@ -60,7 +60,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 // Active returns the number of granted leases that are not finished yet.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish waits until a lease is finished, and returns the arguments of that call of Finish.
+// AwaitFinish waits until a lease is finished, and returns the arguments of the call to the lease's Finish method.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {

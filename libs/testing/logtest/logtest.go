@@ -31,8 +31,7 @@ func (l *Log) String() string {
 // Count returns how often a text occurs in the log.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
 
-// Line returns the first line that contains the text given as with. It returns an empty string if no line contains the
-// text.
+// Line returns the first line that contains the given text. It returns an empty string if no line contains the text.
 func (l *Log) Line(with string) string {
 	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, with) {

@@ -32,7 +32,7 @@ type Authority struct {
 	PEM []byte
 }
 
-// NewAuthority returns a certificate authority whose own certificate expires after life.
+// NewAuthority returns a certificate authority whose own certificate is valid for the duration life.
 func NewAuthority(t testing.TB, life time.Duration) *Authority {
 	t.Helper()
 	template := newTemplate(life)
@@ -58,7 +58,7 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 }
 
 // IssueHost returns a certificate for 127.0.0.1 and the given hosts, and the certificate's private key. Servers and
-// clients can use the certificate. If life is negative, the certificate has already expired.
+// clients can use the certificate. If the duration life is negative, the certificate has already expired.
 func (a *Authority) IssueHost(t testing.TB, life time.Duration, hosts ...string) (certificate, key []byte) {
 	t.Helper()
 	template := newTemplate(life)
@@ -81,7 +81,7 @@ func (a *Authority) issue(t testing.TB, template *x509.Certificate) (certificate
 }
 
 // Write writes a new certificate with a SPIFFE ID to the directory dir, in the way that Kubernetes updates a mounted
-// Secret. The new file ca.crt contains the certificates of this authority and of the authorities others.
+// Secret. The new file ca.crt contains the certificates of this authority and of the additional authorities.
 func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, others ...*Authority) {
 	t.Helper()
 	data, err := os.MkdirTemp(dir, "..")
@@ -148,7 +148,7 @@ func Open(t testing.TB, dir string) *mtls.Identity {
 	return identity
 }
 
-// newTemplate returns the template of a certificate that expires after life.
+// newTemplate returns the template of a certificate that is valid for the duration life.
 func newTemplate(life time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	now := time.Now()

@@ -17,9 +17,9 @@ var (
 	passed = flag.String("rerun.value", "", "for package rerun: what the test passes on")
 )
 
-// Test runs the calling test again in a new process, whose environment also contains env. In the new process, Test
-// returns value and true. In the first process, it returns false after the new process has exited, and the caller must
-// then return. If the test fails in the new process, it also fails in the first process.
+// Test runs the calling test again in a new process, with the additional environment variables env. In the new process,
+// Test returns the argument value and true. In the first process, Test waits until the new process has exited, and
+// returns false. The caller must then return. If the test fails in the new process, it also fails in the first process.
 func Test(t *testing.T, value string, env ...string) (given string, there bool) {
 	t.Helper()
 	if *inside {

@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
-// Start runs the service that build creates until the test ends. It returns the host:port of the service's first
-// endpoint. The test fails if the service fails.
+// Start creates a service with the function build, and runs the service until the test ends. It returns the host:port
+// of the service's first endpoint. The test fails if the service fails.
 func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) string {
 	t.Helper()
 	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}

@@ -110,9 +110,9 @@ func runningPrograms(dir string) []int {
 	})
 }
 
-// Abandoned returns the processes with a binary in dir that evaluations left behind. It omits processes that a server
-// started in advance for later evaluations, and their children. Their standard input is a pipe whose other end is open
-// in this process.
+// Abandoned returns the processes with a binary in dir that evaluations left behind. It omits the processes that a
+// server started in advance for later evaluations, and their children. Abandoned recognizes the omitted processes by
+// their standard input, which is a pipe whose other end is open in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -161,7 +161,7 @@ func Kill(dir string) {
 	}
 }
 
-// awaitCount calls find until it returns n processes or waitTimeout has passed, and returns the last result.
+// awaitCount calls find until find returns n processes or waitTimeout has passed. It returns the last result of find.
 func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {

@@ -21,9 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts contains actions that a confined function must not be able to perform, by name. The argument of an action
-// is its target, such as a path or a process. An action does no harm even if it succeeds. Only the action log-packets
-// is allowed: it hangs.
+// attempts contains actions by name. A confined function must not be able to perform any action except log-packets,
+// which hangs. The argument of an action is its target, such as a path or a process. An action does no harm even if it
+// succeeds.
 var attempts = map[string]func(target string) error{
 	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
 	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
@@ -232,7 +232,7 @@ func joinGroup(target string) error {
 	return err
 }
 
-// setOwner tells the kernel to send a signal to the process pid whenever a pipe becomes readable (F_SETOWN).
+// setOwner makes the kernel send a signal to the process with the id pid when a pipe becomes readable (F_SETOWN).
 func setOwner(pid int) error {
 	const setOwner = 8
 	return onPipe(setOwner, pid)
@@ -296,8 +296,9 @@ func dialTarget(network, to string) error {
 	return err
 }
 
-// logPackets hangs. Its child in another session switches the log to packets (O_DIRECT), logs as fast as it can until
-// its parent is killed, and then hangs. The argument is empty in the parent. In the child, it is the parent's pid.
+// logPackets starts a child in another session, and hangs. The child switches its log to packets (O_DIRECT), and logs
+// as fast as it can. When its parent is killed, the child stops logging and hangs. The argument is empty in the parent.
+// In the child, it is the parent's pid.
 func logPackets(parent string) error {
 	if parent == "" {
 		startSelf("try=log-packets:"+strconv.Itoa(os.Getpid()), syscall.SysProcAttr{Setsid: true})

@@ -55,8 +55,8 @@ func makeOrphan(string) int {
 	return echo("")
 }
 
-// hold writes the first half of its input and exits. Its child process keeps the output open, and writes the second
-// half after the duration in value. If value ends in ",daemon", the child is a daemon in another session.
+// hold writes the first half of its input and exits. Its child process keeps the output open, sleeps for the duration
+// value, and then writes the second half. If value ends in ",daemon", the child is a daemon in another session.
 func hold(value string) int {
 	value, isDaemon := strings.CutSuffix(value, ",daemon")
 	list := readInput()
@@ -87,8 +87,8 @@ func detachChild(string) int {
 	return 0
 }
 
-// startDaemons starts as many daemons as value says, or one daemon if value is empty. For each daemon, a child in a
-// new session starts the daemon and exits, so that init becomes the daemon's parent, as usual.
+// startDaemons starts the number of daemons in the argument value, or one daemon if value is empty. For each daemon, a
+// child in a new session starts the daemon and exits, so that init becomes the daemon's parent, as usual.
 func startDaemons(value string) int {
 	for range parseInt(cmp.Or(value, "1")) {
 		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()

@@ -81,13 +81,13 @@ func main() {
 		os.Exit(usageStatus)
 	}
 	if size := os.Getenv("TESTFN_GREETING"); size != "" {
-		// We log before reading the input, because a spare process that logs more than 64 KiB is killed.
+		// We log before reading the input, to test that servers kill an unused process that logs more than 64 KiB.
 		floodOutput(os.Stderr, size)
 	}
 	os.Exit(behave(value))
 }
 
-// exitOnError exits if err is not nil. Use it for errors that no test provokes.
+// exitOnError exits if err is not nil. Use it only for errors that no test expects.
 func exitOnError(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testfn:", err)

@@ -95,7 +95,7 @@ func allocateMemory(value string) int {
 	return echo("")
 }
 
-// useMemory returns as many bytes as value specifies. It writes to all of them, so that they really occupy memory.
+// useMemory returns as many bytes as value specifies. It writes to each page, so that the bytes really occupy memory.
 func useMemory(value string) []byte {
 	size := parseInt(value)
 	memory := make([]byte, size)

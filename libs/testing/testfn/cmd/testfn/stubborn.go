@@ -53,8 +53,8 @@ func floodBoth(string) int {
 	return floodOutput(os.Stdout, "")
 }
 
-// floodOutput writes size bytes to f. If size is empty, it writes until the reader closes the pipe and SIGPIPE
-// kills this program.
+// floodOutput writes the number of bytes in the argument size to f. If size is an empty string, it writes until the
+// reader closes the pipe and SIGPIPE kills this program.
 func floodOutput(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {
