@@ -39,14 +39,15 @@ type lastAnswers[K comparable, V any] struct {
 type lastAnswer[V any] struct {
 	value V
 	at    time.Time
-	// retryAt is the earliest time of the next query after a failure. It is zero if no query has failed since at. Each
-	// key has its own time, because an image-resolver also returns Unavailable if only the key's registry is unavailable.
+	// retryAt is the earliest time of the next query after a failed query. It is zero if no query has failed since this
+	// answer was stored. Each key has its own time, because an image-resolver also returns Unavailable if only the key's
+	// registry is unavailable.
 	retryAt time.Time
 }
 
-// newLastAnswers returns an empty lastAnswers. The function ask queries the image-resolver, and its errors must have
-// classes of package fault. While the function hangs returns true, keys with a stored answer are not queried. The
-// counter stale counts the uses of stored answers, by kind.
+// newLastAnswers returns an empty lastAnswers. The argument ask queries the image-resolver, and returns errors with a
+// class of package fault. While the argument hangs returns true, lastAnswers does not query keys with a stored answer.
+// The counter stale counts the uses of stored answers, by kind.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), hangs func(context.Context) bool, sizeOf func(K, V) int64,
 	stale metric.Int64Counter, kind string,
@@ -100,8 +101,8 @@ func (l *lastAnswers[K, V]) known(key K) *lastAnswer[V] {
 	return nil
 }
 
-// claimQuery reports whether the caller should query the image-resolver for a key. After a failed query, only one
-// caller per retryInterval queries again. All other callers get the stored answer immediately.
+// claimQuery reports whether the caller should query the image-resolver for a key. After a failed query, it returns
+// true to only one caller per retryInterval. All other callers get the stored answer immediately.
 func (l *lastAnswers[K, V]) claimQuery(last *lastAnswer[V]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// maxBytes limits the memory for stored lists of tags, and separately the memory for stored images of about 3 KiB
-// each.
+// maxBytes is the memory limit for the stored lists of tags. The stored images, of about 3 KiB each, have a separate
+// limit of the same size.
 const maxBytes = 16 << 20
 
 // Client calls an image-resolver in another process. Its errors have classes of package fault. Callers must not change

@@ -29,8 +29,8 @@ const (
 	// lookupInterval is the age of a service's addresses at which a call starts a new lookup in the background.
 	lookupInterval = 5 * time.Second
 	lookupTimeout  = 5 * time.Second
-	// oldAfter is the age of a service's addresses at which a call waits for a new lookup, for up to lookupWait. By
-	// then, all replicas may have new addresses.
+	// oldAfter is the age of a service's addresses at which a call waits for a new lookup, because all replicas may have
+	// new addresses by then. lookupWait is the maximum wait.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
 	// probeInterval is the interval between health checks of a replica that has not answered a call.
@@ -75,9 +75,9 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// Hangs reports whether each replica of the service has left a call unanswered, and has not answered a health check
-// since then. It returns false if a replica only refused a connection, because this replica may be restarting. Like a
-// call, Hangs looks up old addresses again.
+// Hangs reports whether all replicas of the service have left a call unanswered, and have answered no health check
+// since then. It returns false if a replica only refused a connection, because this replica may be restarting. If the
+// service's addresses are old, Hangs first waits for a new lookup, as a call does.
 func (c *Client) Hangs(ctx context.Context) bool {
 	b := c.balancer
 	err := b.awaitAddresses(ctx)
@@ -87,7 +87,7 @@ func (c *Client) Hangs(ctx context.Context) bool {
 }
 
 // awaitAddresses waits until the addresses of the service's replicas are known. It renews addresses older than
-// lookupInterval in the background, and waits for the renewal if they are older than oldAfter.
+// lookupInterval in the background. If the addresses are older than oldAfter, it waits for the renewal.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)
@@ -200,7 +200,7 @@ func (b *balancer) revive(e *Replica) {
 		}
 	}
 	e.silent.Store(false)
-	// We reset hangs after silent, because a concurrent markSilent that sees silent as false starts another revive.
+	// We reset hangs last. Otherwise, a concurrent markSilent could set hangs again without starting another revive.
 	e.hangs.Store(false)
 }
 

@@ -54,10 +54,10 @@ type Client struct {
 	lookup lookup
 }
 
-// New returns a client for the service at address, such as https://host:port. Callers must close the client. The
-// client sends all requests to address, unless [Client.Balanced] or [Replica.Call] selects a replica. Secure
-// configures TLS for https. If secure is nil, the client trusts the operating system's authorities, and the server's
-// certificate must contain the host name in address.
+// New returns a client for the service with the URL address, such as https://host:port. Callers must close the client.
+// The client sends all requests to this URL, unless [Client.Balanced] or [Replica.Call] selects a replica. The argument
+// secure configures TLS for https. If secure is nil, the client trusts the operating system's authorities, and the
+// server's certificate must contain the host name in the URL.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	c := &Client{dial: (&net.Dialer{Timeout: dialTimeout}).DialContext, lookup: lookupHost}
 	for _, option := range options {
@@ -86,8 +86,8 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 }
 
 // Balanced returns an option that distributes the calls of a generated client over the IP addresses of the service. If
-// a replica cannot be reached or stops answering, its calls are retried at the next replica, for up to 15 seconds. The
-// calls must therefore be safe to repeat. Calls try replicas that do not answer last.
+// a replica cannot be reached or stops answering, the client retries its calls at the next replica, for up to 15
+// seconds. The calls must therefore be safe to repeat. Until a silent replica answers again, calls try it last.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
 // newTransport returns the HTTP/2 transport for the connections to a service or to one of its replicas.
@@ -107,8 +107,8 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainErrors wraps dial so that it returns timeout errors without their type. With the type, callers would mistake a
-// timeout of the connection for their own deadline. It also wraps each opened connection in plainConn.
+// plainErrors wraps a dial function, and removes the type of its timeout errors. If the errors kept their type, callers
+// would mistake a timeout of the connection for their own deadline. It also wraps each opened connection in plainConn.
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

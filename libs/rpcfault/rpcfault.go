@@ -23,7 +23,7 @@ import (
 // data as a status detail.
 type Detailer interface {
 	error
-	// Detail returns the data, or nil. The data must be smaller than 16 KiB, because the server sends it in a header.
+	// Detail returns the additional data, or nil. It must be smaller than 16 KiB, because the server sends it in a header.
 	Detail() proto.Message
 }
 

@@ -46,8 +46,8 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error for a request without a valid identity. It is a Connect error without a class of
-// package fault, because only the client handles it.
+// Unauthenticated returns the error for a request without a valid identity. It is a Connect error. Package fault has no
+// class for it, because only the client handles this error.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }

@@ -61,8 +61,8 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	return nil
 }
 
-// Restrict returns a handler with the same services for another port. This port answers only the requests that access
-// admits, or all requests if access is nil. Port is the port's name in metrics and logs.
+// Restrict returns a handler with the same services for another port, with its own access check. If access is nil, the
+// handler admits all requests. The argument port is the port's name in metrics and logs.
 func (h *Handler) Restrict(port string, access Access) *Handler {
 	restricted := *h
 	restricted.access = access
@@ -132,7 +132,7 @@ var passed = time.Unix(1, 0)
 type pacedBody struct {
 	io.ReadCloser
 	meter  *slowclient.Meter
-	credit int // number of further bytes that give the client more time
+	credit int // maximum number of further bytes that extend the client's time
 }
 
 func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes int) *pacedBody {
@@ -142,8 +142,8 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 	}
 }
 
-// Read implements io.Reader. Only the time within Read counts, because the server does not wait for the client at
-// other times. If the client is too slow, Read returns a *connect.Error, which Connect passes on unchanged.
+// Read implements io.Reader. It limits only the time of its own calls, because the server does not wait for the client
+// at other times. If the client is too slow, Read returns a *connect.Error, which Connect passes on unchanged.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {
 		n, err = b.ReadCloser.Read(p)

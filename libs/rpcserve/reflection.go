@@ -48,8 +48,8 @@ func (h *Handler) addReflection(names []string) error {
 	return nil
 }
 
-// limitStreams serves at most cap(slots) streams concurrently, each for at most reflectionTimeout. It rejects further
-// streams. If a client does not read, package serve ends the client's stream earlier.
+// limitStreams serves at most cap(slots) streams concurrently, and rejects further streams. It ends each stream after
+// reflectionTimeout. If a client does not read its responses, package serve ends the stream earlier.
 func (h *Handler) limitStreams(slots chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {

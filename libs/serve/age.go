@@ -25,8 +25,8 @@ var goAway = []byte{
 }
 
 // checkAge makes the client reconnect if the connection is too old or the server is shutting down. HTTP/2 clients
-// receive a GOAWAY frame, and HTTP/1.1 clients receive the response header "Connection: close". checkAge leaves
-// connections without a maximum age to net/http.
+// receive a GOAWAY frame, and HTTP/1.1 clients receive the response header "Connection: close". If the connection has
+// no maximum age, checkAge does nothing, and net/http closes the connection at a shutdown.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return

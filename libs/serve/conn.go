@@ -22,8 +22,8 @@ type listener struct {
 	limits *limits
 	tls    *tls.Config   // nil if no client may use TLS
 	age    time.Duration // maximum age of connections; 0 means no maximum
-	// rejected is called when the listener closes a new connection because too many are open. evicted is called when the
-	// listener closes an idle connection to admit a new connection.
+	// rejected is called when the listener closes a new connection because too many connections are open. evicted is
+	// called when the listener closes an idle connection to admit a new connection.
 	rejected, evicted func(peer string)
 	// busy is called for each request that is rejected because too many requests are running.
 	busy func(peer string)
@@ -150,8 +150,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. If the client must reconnect, Write sends the GOAWAY frame before p. The client then
-// sends its next request on a new connection.
+// Write implements net.Conn. If the client must reconnect, Write sends the GOAWAY frame before the data. The client
+// then sends its next request on a new connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.startTLS(); err != nil {
 		return 0, err

@@ -21,7 +21,7 @@ type Health struct {
 	ready atomic.Bool
 	// able contains the Able functions of all components, for health checks that name a service.
 	able atomic.Pointer[[]func() bool]
-	// explain returns the problems that an operator must solve. Health checks return them. It may be nil.
+	// explain returns the problems that health checks report. It is nil if Health.Explain was not called.
 	explain  func() []string
 	once     sync.Once
 	stopping context.Context //nolint:containedctx // done when the process stops, for all of its streams

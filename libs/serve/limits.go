@@ -58,9 +58,9 @@ const (
 	// DefaultMaxStreams is the default limit for concurrent requests on an HTTP/2 connection. Clients with more requests
 	// wait or open another connection.
 	DefaultMaxStreams = 250
-	// fullConnections limits the running requests from an address to the number of streams on this many connections. We
-	// limit requests because each uses memory for its headers and its goroutine, even if its client sends no body. The
-	// limit for all addresses together is four times as high.
+	// fullConnections is the number of connections whose streams an address may fill with running requests. We limit
+	// requests because each uses memory for its headers and its goroutine, even if its client sends no body. The limit for
+	// all addresses together is four times as high.
 	fullConnections = 8
 )
 
@@ -113,9 +113,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the idle connection that should be closed first, from conns and the earlier candidate best, which may
-// be nil. It prefers connections that never served a request, then connections of the address with the most
-// connections, and then the connection that has been idle longest. It returns nil if there is no idle connection.
+// idlest returns the connection that the server should close first: an idle connection in conns, or the connection
+// best. It prefers connections that never served a request, then connections of the address with the most connections,
+// and then the connection that has been idle longest. It returns nil if conns has no idle connection and best is nil.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests == 0 && (best == nil || l.compareIdle(c, best) < 0) {
@@ -135,10 +135,10 @@ func (l *limits) compareIdle(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// beginRequest counts a request as running until endRequest, and reports whether it may run. The server may close
-// connections without running requests to admit new connections. Health checks do not keep a connection open, because
-// they need no certificate. They are limited only per address, so that the server answers the kubelet's probes even
-// when other addresses use up the total.
+// beginRequest counts a request as running until endRequest, and reports whether the request may run. To make room for
+// a new connection, the server may close a connection that has no running request. A running health check does not
+// prevent this, because clients need no certificate for it. Only the limit per address applies to health checks. The
+// server therefore answers the kubelet's probes even if other addresses exhaust the total limit.
 func (l *limits) beginRequest(c *conn, isProbe bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

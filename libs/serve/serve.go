@@ -61,7 +61,7 @@ type Endpoint struct {
 	TLS *tls.Config
 	// MaxConnectionAge is the age of a connection at which the client must open a new connection, plus or minus a tenth.
 	// It makes clients with permanent connections use new replicas of a service. Running requests, including streams, may
-	// finish on the old connection. Zero means no maximum without TLS, and an hour with TLS.
+	// finish on the old connection. With TLS, the default is an hour. Without TLS, there is no maximum by default.
 	MaxConnectionAge time.Duration
 	// MaxConnections and MaxConnectionsPerPeer limit the open connections, in total and per client address. The defaults
 	// are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. When a limit is reached, a new connection replaces
@@ -163,13 +163,13 @@ func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	return stopping.Wait()
 }
 
-// LongestDrain is the maximum duration of a drain, as a multiple of Config.DrainDelay. During a drain, clients move to
-// other replicas while the server still answers requests.
+// LongestDrain is the factor between Config.DrainDelay and the maximum duration of a drain. During a drain, clients
+// move to other replicas while the server still answers requests.
 const LongestDrain = 4
 
 // drainServers waits until clients use other replicas, and returns the duration of the wait. The wait lasts at least
-// for delay. It continues while load balancers still open new connections, because the requests on these connections
-// would otherwise be lost.
+// the duration delay. It continues while load balancers still open new connections, because clients would otherwise
+// lose the requests on these connections.
 func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
@@ -198,7 +198,7 @@ func (s *server) lastLate() time.Time {
 }
 
 // isProbe reports whether path belongs to a health check. Health checks do not prolong a shutdown, because they must
-// not move to another replica. They also do not protect their connection from being closed to admit a new connection.
+// not move to another replica. The server may close their connections to admit new connections.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

@@ -24,8 +24,8 @@ func limitMemory(root string) {
 }
 
 // Conditions for returning unused memory to the operating system. An idle program returns memory every returnInterval
-// if it occupies at least worthReturning bytes more than at its start. Below that, the necessary garbage collection,
-// which takes some milliseconds, is not worthwhile.
+// if it occupies at least worthReturning bytes more than at its start. For less memory, the necessary garbage
+// collection, which takes some milliseconds, is not worthwhile.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20
@@ -56,8 +56,8 @@ type usage struct {
 	collections uint64 // number of garbage collections that the runtime started itself
 }
 
-// idleSince reports whether the program was idle since an earlier measurement: the runtime starts no garbage
-// collection in an idle program. A busy program should not return memory, because it would soon need the memory again.
+// idleSince reports whether the program was idle since an earlier measurement, that is, whether the runtime started no
+// garbage collection. A busy program should not return memory, because it would soon need the memory again.
 func (u usage) idleSince(last usage) bool { return u.collections == last.collections }
 
 func readUsage() usage {

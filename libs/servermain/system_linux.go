@@ -42,8 +42,8 @@ func Slacken() {
 	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // restarts this program with the same environment
 }
 
-// Execute restarts the program in the same process, with Slacken's timer slack, args and env. It returns only if the
-// restart fails.
+// Execute restarts the program in the same process, with args, env and the timer slack that Slacken sets. It returns
+// only if the restart fails.
 func Execute(args, env []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

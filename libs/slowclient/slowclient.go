@@ -34,9 +34,10 @@ func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
-// Do calls transfer and reports whether the client was fast enough. The client gets more time for each byte that
-// transfer returns. If the client is too slow, Do calls interrupt and returns false, and so do all later calls. Do
-// waits until interrupt has returned, so that interrupt cannot end a later transfer on the same connection.
+// Do calls transfer and reports whether the client was fast enough. The result of transfer is a number of bytes, for
+// which the client gets more time. If the client is too slow, Do calls interrupt and returns false. Later calls of Do
+// fail immediately. Do waits until interrupt has returned. Otherwise, interrupt could end a later transfer on the same
+// connection.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
 		return false

@@ -28,9 +28,9 @@ const maxBytes = 1 << 10
 // tagPattern matches the tags that registries accept.
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-// Parse parses a tag, or a constraint on semantic versions in the syntax of Masterminds/semver. An empty s requests
-// no tag. A partial version such as "v0.4" is a tag and not a constraint, because functions publish such tags and
-// move them to the latest patch. Errors have the class fault.Invalid.
+// Parse parses a tag, or a constraint on semantic versions in the syntax of Masterminds/semver. If s is empty, the
+// Constraint requests no tag. A partial version such as "v0.4" is a tag and not a constraint, because functions publish
+// such tags and move them to the latest patch. Errors have the class fault.Invalid.
 func Parse(s string) (Constraint, error) {
 	if s == "" {
 		return Constraint{}, nil
@@ -94,9 +94,9 @@ func release(tag string) *semver.Version {
 	return v
 }
 
-// compare orders versions. If two tags spell the same version, the tag with more numbers is higher, because a tag like
-// "v1.2.0" is moved less often than "v1". Different tags are never equal, so that the result does not depend on the
-// order of the tags.
+// compare orders the versions of two tags. If the versions are equal, the tag with more numbers is higher, because a
+// tag like "v1.0.0" is moved less often than "v1". Different tags are never equal, so that the result does not depend
+// on the order of the tags.
 func compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), cmp.Compare(strings.Count(a.Original(), "."), strings.Count(b.Original(), ".")),
 		cmp.Compare(a.Original(), b.Original()))

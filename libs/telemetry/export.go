@@ -48,8 +48,9 @@ func nameVariable(variable string, err error) error {
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// isExporting reports whether the environment variables named exporter and endpoint enable an export. If neither is
-// set, it returns false. OpenTelemetry itself would then export to localhost.
+// isExporting reports whether environment variables enable an export. The arguments are the names of the variables for
+// the exporter and its endpoint. If no variable is set, isExporting returns false, but OpenTelemetry itself would
+// export to localhost.
 func isExporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false

@@ -123,8 +123,8 @@ func (l errorLog) Handle(err error) {
 	})
 }
 
-// boundedHandler writes OpenTelemetry's own log lines to the program's log. Together with the errors that errorLog
-// logs, it writes at most one line per minute.
+// boundedHandler writes OpenTelemetry's own log lines to the program's log, at most one line per minute. It shares this
+// limit with errorLog.
 type boundedHandler struct {
 	slog.Handler
 	errors errorLog

@@ -151,8 +151,8 @@ func buildInfo(provider metric.MeterProvider) {
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(1, labels); return nil })))
 }
 
-// Must returns a new metric. It panics if err is not nil. Names, units and bounds of metrics are constants, so an
-// error is a defect of the program.
+// Must returns the new metric created. It panics if err is not nil. Names, units and bounds of metrics are constants,
+// so an error is a defect of the program.
 func Must[T any](created T, err error) T {
 	if err != nil {
 		panic("telemetry: create a metric: " + err.Error())
@@ -160,7 +160,7 @@ func Must[T any](created T, err error) T {
 	return created
 }
 
-// Observe returns an option for a gauge. The function value returns the gauge's current value.
+// Observe returns an option for a gauge. OpenTelemetry calls the given function to get the gauge's current value.
 func Observe[N int | int64](value func() N) metric.Int64ObservableGaugeOption {
 	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(value()))

@@ -11,8 +11,8 @@ import (
 // stamped is the version of a release. Release builds set it with the linker flag -X.
 var stamped string
 
-// String returns the version of this program: the release version, or else Go's version of the commit, or else
-// "devel".
+// String returns the version of this program. This is the release version, or the version that Go derived from the
+// commit, or "devel" if neither version is known.
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
