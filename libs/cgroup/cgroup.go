@@ -48,9 +48,9 @@ func MachineMemory(file string) (total, available int64, ok bool) {
 	return total, available, total > 0 && available > 0
 }
 
-// uses lists the files that contain a container's memory use: first for cgroup version 2, then for version 1. The
-// field used is a file with the total in bytes. The field details is a file with further numbers, and the remaining
-// fields are the names of the numbers for cached files.
+// uses lists the files that contain a container's memory use: first for cgroup version 2, then for version 1. The file
+// used contains the total in bytes. The file details contains further numbers by name. The fields inactive, active and
+// mapped are the names of its numbers for cached files.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -119,8 +119,8 @@ func readNumber(file string) (number int64, ok bool) {
 }
 
 // Kills detects whether the kernel killed a process because the container ran out of memory. It compares the kernel's
-// count of such kills with the number of kills that Explain has already returned. For the zero value and nil, Explain
-// always returns an empty string. Kills is safe for concurrent use.
+// count of such kills with the number of kills that Explain has already reported. Explain always returns an empty
+// string for nil and for the zero value. Kills is safe for concurrent use.
 type Kills struct {
 	root, counter string // directory of the control group, and its file that counts kills
 

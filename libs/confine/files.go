@@ -17,11 +17,11 @@ import (
 const (
 	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir  = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// writeFile contains the access rights for devices that discard or generate bytes, such as /dev/null.
+	// writeFile allows functions to read and write devices that discard or generate bytes, such as /dev/null.
 	writeFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// own contains the access rights for a function's own temporary directory. They do not include creating and
-	// controlling devices.
+	// own contains the access rights for a function's own temporary directory. They do not allow functions to create or
+	// control devices.
 	own = readDir | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
@@ -94,8 +94,8 @@ func (rules fileRules) closeFiles() {
 	}
 }
 
-// openPath opens a file or directory with O_PATH. Landlock rules accept such descriptors, so this program does not
-// need permission to read the file.
+// openPath opens a file or directory with O_PATH. This is enough for a Landlock rule, and requires no permission to
+// read the file.
 func openPath(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -36,8 +36,8 @@ const lastReviewed = 469
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
 // newFilter returns a filter that allows all system calls except the given calls. The filter uses binary search,
-// because the kernel runs a new filter once for each call number. With sequential comparisons, loading the filter
-// would take three times as long as starting a thread.
+// because the kernel runs a filter once for every system call number when it loads the filter. With sequential
+// comparisons, loading would take three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
@@ -136,7 +136,8 @@ func (f *filter) loadFilter() error {
 		return nil
 	}
 	// Without this flag, kernels before 5.16 enable mitigations against speculation attacks, which slow down filtered
-	// processes. Functions need no such protection, because they do not run foreign code next to secrets of their own.
+	// processes. Functions do not need these mitigations, because they do not run untrusted code that could read their
+	// secrets.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}

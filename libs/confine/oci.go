@@ -135,8 +135,9 @@ func compareBits(index, mask, value uint32) ociArgument {
 	return ociArgument{index, uint64(mask), uint64(value & mask), bitsAre}
 }
 
-// allBut returns comparisons that together match all values except the given values. It repeatedly halves the range of
-// numbers. A half without a given value becomes a comparison, and a half with a given value is halved again.
+// allBut returns comparisons that together match all values except the given values. It starts with the range of all
+// numbers. A range that contains a given value is split into two halves. A range without a given value becomes a
+// comparison.
 func allBut(values []uint32, index uint32) (comparisons []ociArgument) {
 	var down func(prefix uint32, length int)
 	down = func(prefix uint32, length int) {

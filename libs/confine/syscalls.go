@@ -23,7 +23,7 @@ var (
 // rules maps the names of system calls to forbidden arguments. An empty list forbids the call with all arguments.
 type rules map[string][]match
 
-// always lists the system calls that are forbidden with all arguments because no function needs them.
+// always lists the system calls that are forbidden regardless of their arguments, because no function needs them.
 var always = []string{
 	// Calls that read or control other processes.
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
@@ -45,12 +45,13 @@ var always = []string{
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
 
-// otherwise lists system calls that fail with "not implemented", so that programs use older calls instead. We forbid
-// them because a filter cannot see their effects, or because the kernel limits their use for the whole machine.
+// otherwise lists forbidden system calls that have an older alternative. They fail with "not implemented", so that
+// programs use the alternative. We forbid them because a seccomp filter cannot detect what they do, or because the
+// kernel limits their use by all programs of the machine together.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists forbidden system calls that programs can do without. The call fallocate only reserves space. The
-// other calls change attributes of files, which would remain after the function has exited.
+// optional lists forbidden system calls that programs can do without. The call fallocate only reserves space. The other
+// calls change attributes of files, and these changes would remain after the function has exited.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
@@ -111,8 +112,8 @@ func (k kernel) forbiddenCalls(network bool) rules {
 			r[name] = nil
 		}
 	}
-	// Datagram socket pairs are forbidden because such a socket can send to any other local socket. Families other than
-	// AF_UNIX are forbidden because the kernel would load modules for them.
+	// Datagram socket pairs are forbidden because a datagram socket can send to any other local socket. Families other
+	// than AF_UNIX are forbidden because the kernel would load modules for them.
 	r["socketpair"] = []match{{{0, bpf.JumpNotEqual, unix.AF_UNIX}}, {{1, bpf.JumpBitsSet, unix.SOCK_DGRAM}}}
 	if k.abi < abiScopes {
 		addSignals(r)
@@ -141,9 +142,9 @@ func othersProcesses() rules {
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
-	// A new file mode must not contain the set-user-id bit. If the server is root, a function could otherwise create
-	// programs that run as root. The filter cannot read openat2's mode, which is in memory, so openat2 fails with "not
-	// implemented".
+	// Functions must not set the set-user-id bit of a file. If the server runs as root, they could otherwise create
+	// programs that run as root. The filter cannot read the mode in a call of openat2, because the mode is in memory.
+	// Therefore openat2 fails with "not implemented".
 	for name, mode := range map[string]uint32{
 		"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1, "mknodat": 2,
 	} {

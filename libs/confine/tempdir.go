@@ -23,13 +23,13 @@ const maxTempDepth = 64
 type TempDir struct {
 	dirs *tempDirs
 	path string
-	// shared contains other directories that the process may write to. It is usually empty. The directories may contain
-	// path.
+	// shared contains the shared directories, such as /tmp, if the process may write to them. It is usually empty. The
+	// temporary directory may be inside one of these directories.
 	shared []string
 }
 
-// withTempDir returns env with TMPDIR set to the directory. If the home directory in env is not usable, it also sets
-// HOME.
+// withTempDir returns env with TMPDIR set to the temporary directory. If the home directory in env is not usable, it
+// also sets HOME to the temporary directory.
 func (d *TempDir) withTempDir(env []string) []string {
 	if d == nil {
 		return env
@@ -47,7 +47,7 @@ func (d *TempDir) withTempDir(env []string) []string {
 	return append(env, "TMPDIR="+d.path, "HOME="+home)
 }
 
-// countShared includes the files in the shared directories in the limits of the temporary directory.
+// countShared makes files in the shared directories count towards the limits of the temporary directory.
 func (d *TempDir) countShared(shared []string) {
 	if d != nil {
 		d.shared = shared
@@ -64,7 +64,7 @@ func (d *TempDir) Remove() error {
 }
 
 // RemoveLater removes the directory in the background, so that the removal does not delay the function's result. On a
-// file system with a journal, a removal takes as long as a small function. If too many removals are pending,
+// file system with a journal, a removal takes as long as the run of a small function. If too many removals are pending,
 // RemoveLater removes the directory immediately.
 func (d *TempDir) RemoveLater() {
 	if d == nil {
@@ -180,7 +180,7 @@ func (c *Confiner) EmptyShared() (empty bool) {
 	}
 	empty = true
 	for _, dir := range c.shared {
-		// A function that runs as the directory's owner can change the mode of the directory.
+		// We restore the owner's permissions, because a function that runs as the owner may have removed them.
 		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o700 != 0o700 {
 			_ = os.Chmod(dir, info.Mode()|0o700)
 		}

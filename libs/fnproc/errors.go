@@ -203,9 +203,9 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the log of a sandbox launcher that failed before it started the function. In this case, each
-// line of the log begins or continues a known message of the launcher. If the function was started, other lines
-// appear.
+// failureText returns the log of a sandbox launcher that failed before it started the function. The log of such a
+// launcher consists only of known messages of the launcher and their continuation lines. Any other line shows that the
+// function was started.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l.Direct || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

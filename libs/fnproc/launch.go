@@ -20,7 +20,8 @@ type Launch struct {
 	// Direct is true if the program of the command is the function itself and not a launcher. The runner then confines
 	// the function, and only the fields Name, Key and Limits apply.
 	Direct bool
-	// Name is the name of the function. The path does not identify the function, because a launcher runs all functions.
+	// Name is the name of the function. The path of the command does not identify the function, because all functions run
+	// with the same launcher.
 	Name string
 	// Key identifies the command's arguments, which may be long. Commands with the same Key can share processes that were
 	// started in advance. If Key is empty, the arguments themselves are compared.
@@ -32,8 +33,7 @@ type Launch struct {
 	// Files contains paths of files that the launcher inherits, open for reading, as descriptors 3 and higher.
 	Files []string
 	// Arguments, if not empty, contains arguments that the launcher reads from a pipe before it starts the function. The
-	// pipe's descriptor follows the descriptors of Files. Unlike arguments of the command, Arguments do not appear in
-	// process lists.
+	// pipe's descriptor follows the descriptors of Files. Unlike [Command.Args], they do not appear in process lists.
 	Arguments []byte
 	// Limits, if not nil, returns the resource limits for a started launcher. The runner sets them before it writes
 	// Arguments, and thus before the launcher starts the function.

@@ -35,7 +35,8 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 }
 
 // maxSize returns the maximum size of buf in bytes. One byte above the limit is enough to detect output that is too
-// long. If c.cut is true, buf may be half as large again, so that we rarely copy it to remove the middle.
+// long. If c.cut is true, we remove the middle of such output. The buffer may then exceed the limit by half, so that we
+// rarely copy bytes to remove the middle.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -46,11 +47,11 @@ func (c *collector) maxSize() int64 {
 // expectSize records the expected size of the output. It may be called while the collector is already reading.
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
-// readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut is
-// true, and otherwise returns an error and keeps the beginning. It also fails if the function tooMuch returns true for
-// the number of bytes read so far: a process without input has then written too much. After the pipe's read deadline,
-// readAll reads only the bytes that are already in the pipe. Thus earlier output is not lost, and a process that
-// continues to write cannot delay the end.
+// readAll reads the pipe until it is closed. If c.cut is true, it removes the middle of output that exceeds the limit.
+// Otherwise it keeps the beginning of such output and returns an error. It also returns an error if the callback
+// returns true for the number of bytes read so far: a spare process has then written too much before it got its input.
+// After the pipe's read deadline, readAll reads only the bytes that are already in the pipe. Thus no earlier output is
+// lost, and a process that continues to write cannot keep readAll from returning.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	source := io.Reader(c.pipe)
@@ -117,8 +118,8 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 	return max(n, 0)
 }
 
-// unreadPart returns a reader of the bytes that a pipe currently contains. The reader never blocks, although it may
-// find fewer bytes: the kernel discards the rest of a packet (O_DIRECT), and another process may read from the pipe.
+// unreadPart returns a reader of the bytes that a pipe currently contains. The reader never blocks. It may return fewer
+// bytes, because the kernel discards the rest of a packet (O_DIRECT), or because another process reads from the pipe.
 func unreadPart(pipe *os.File) (io.Reader, error) {
 	unread, err := countUnread(pipe)
 	return io.LimitReader(availableReader{pipe}, int64(unread)), err

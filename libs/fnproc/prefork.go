@@ -24,9 +24,10 @@ const (
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// beginEvaluation records the start of an evaluation of cmd, and reserves a spare process, which was started in
-// advance. It also returns the command's set of spare processes. Both results may be nil. An evaluation without input
-// gets no spare process, because usedSpare could not detect unread input. Callers must call endEvaluation later.
+// beginEvaluation records the start of an evaluation of cmd. It returns the command's set of spare processes, which
+// were started in advance, and a process that it reserved from the set. Each result may be nil. An evaluation without
+// input gets no spare process, because the Runner could not detect whether the process read its input. Callers must
+// call endEvaluation later.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -68,8 +69,9 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records the success or the failure of a spare process, and returns used. Used is false if the process was
-// already exiting when it was chosen, and exited without reading its input. The caller must then start a new process.
+// usedSpare records whether an evaluation could use its spare process, and returns the argument used. It is false if
+// the process was already exiting when it was chosen, and did not read its input. The caller must then start a new
+// process.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +84,7 @@ func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 }
 
 // Changed makes the Runner call Config.Keep again, and start or kill spare processes accordingly. Callers must call it
-// when Config.Keep would return a different number for a function.
+// when the result of Config.Keep for a function changes.
 func (r *Runner) Changed() {
 	select {
 	case r.nudge <- struct{}{}:
@@ -105,9 +107,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the spare processes of certain functions. To select the functions, it calls which with each function's
-// name (see [Command.Function]). Forget returns after the processes have exited. Running evaluations continue. The
-// functions get new spare processes only after another evaluation.
+// Forget kills the spare processes of all functions whose names (see [Command.Function]) satisfy the given predicate.
+// It returns after the processes have exited. Running evaluations continue. The functions get new spare processes only
+// after another evaluation.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)
@@ -245,8 +247,8 @@ const (
 	stateEnded              // no longer usable
 )
 
-// startSpare starts a process of cmd before an evaluation needs it. The evaluation that uses the process must call
-// finish. If no evaluation uses it, the Runner must call finish.
+// startSpare starts a process of cmd before an evaluation needs it. The evaluation that uses the process must call its
+// method finish. If no evaluation uses the process, the Runner must call finish.
 func (r *Runner) startSpare(cmd Command) (*process, error) {
 	p := r.newProcess(cmd)
 	p.spare.state.Store(stateSpare)

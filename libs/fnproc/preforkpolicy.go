@@ -18,10 +18,10 @@ const (
 	fullPause = 30 * time.Second
 )
 
-// calm is the time that a processor must be free before we start a spare process. Callers that send a request right
-// after an answer leave shorter gaps, in which a start would delay their next evaluation. The replacement of a used
-// spare process waits too, because the start would slow down a short evaluation. The replacement does not wait if the
-// command has no other spare process.
+// calm is the time that a processor must be free before we start a spare process. Many callers send their next request
+// right after an answer. Without this delay, we would start a process in between, and delay the next evaluation. We
+// also wait after an evaluation has taken a spare process, because starting the replacement would slow down a short
+// evaluation. We skip this second wait if the command has no other spare process.
 const calm = 20 * time.Millisecond
 
 // preforkPolicy decides when to start and kill spare processes. It performs no I/O and reads no clock. It is not safe
@@ -110,7 +110,7 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes and returns the spare processes of all functions for whose names which returns true. The
+// forgetFunctions removes and returns the spare processes of all functions whose names satisfy the given predicate. The
 // caller must kill these processes.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
@@ -142,8 +142,8 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	return wait
 }
 
-// pause delays the next start after the Watch killed a process of the set. It does not count a failure, because the
-// process need not have used much memory itself. It returns the delay.
+// pause delays the next start after the Watch killed a process of the set, and returns the delay. It does not count the
+// kill as a failure of the process, because the Watch also kills spare processes that use little memory.
 func (set *spareSet) pause(now time.Time) time.Duration {
 	set.notUntil = now.Add(fullPause)
 	return fullPause
@@ -188,13 +188,14 @@ func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a spare process of the set may start before the Runner's next plan. In this case, the Runner
-// must plan immediately. Planning after each evaluation would cost processor time under constant load.
+// isEarly reports whether a spare process of the set may start before the scheduled time of the Runner's next plan. If
+// so, the Runner must plan immediately. It does not plan after every evaluation, because this would cost processor time
+// under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// dueTime returns the earliest time when another spare process of the set may be started.
+// dueTime returns the earliest time when the Runner may start another spare process for the set.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
 	var replaced time.Time // zero for an empty set: no delay
 	if len(set.processes) > 0 {

@@ -127,10 +127,10 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// launch starts the program of the process as the leader of a new session. The process inherits files as its open
-// files. A new process group would be cheaper than a session, for which Linux also creates a scheduling group. But a
-// function could then join the process group of this program. A sandbox launcher starts on the thread of its Starter,
-// and a confined function on a new thread that confines itself.
+// launch starts the program of the process as the leader of a new session. The process inherits the given files. A
+// session is more expensive than a process group, because Linux also creates a scheduling group for it. But in the
+// session of this program, a function could join the process group of this program. A sandbox launcher starts on the
+// thread of its Starter. A confined function starts on a new thread that confines itself.
 func (p *process) launch(files []*os.File) error {
 	setup, err := p.confiner.Prepare(p.permissions(), p.cmd.Env)
 	if err != nil {
@@ -175,9 +175,9 @@ type programStart struct {
 	err     error
 }
 
-// run confines the calling thread, starts the program, and registers the process before a Reaper can see it. Before
-// the Watch sees the process, the Watch would kill another function for the memory of this process. The process
-// inherits the timer slack of the calling thread.
+// run confines the calling thread, starts the program, and registers the process before a Reaper can see it. It also
+// registers the process with the Watch, which would otherwise kill another function because of the memory of this
+// process. The process inherits the timer slack of the calling thread.
 func (s *programStart) run() {
 	if s.err = s.setup.RestrictThread(); s.err != nil {
 		return
@@ -308,7 +308,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Unlock()
 	p.interruptPipes()
 	p.unwatchTempDir()
-	// We remove stdout first, so that the Reaper kills processes that could delay the following wait.
+	// We unregister stdout before the wait, so that the Reaper kills orphans that still write to it and delay the wait.
 	functions.removeOutput(p.stdout)
 	p.background.Wait()
 	p.untouched = p.spare.readNothing(p.fed)
@@ -434,8 +434,8 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// addProcess registers the process of a function. Callers must hold starts for reading since before the process
-// started.
+// addProcess registers the process of a function. Callers must lock the mutex starts for reading before they start the
+// process, and must hold it until addProcess returns.
 func (r *registry) addProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

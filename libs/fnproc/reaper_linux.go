@@ -34,10 +34,10 @@ const gatherEnds = 100 * time.Millisecond
 // assume that other code of the program will wait for the child.
 const abandoned = time.Minute
 
-// Reaper kills orphans, the processes that functions started and left behind. The kernel makes them children of
-// this process. Each function leads its own session, and its processes cannot move to the session of this program
-// or of another function. The Reaper kills an orphan within a second, but not before the end of an evaluation whose
-// session contains it or whose output it can write to.
+// Reaper kills orphans, the processes that functions started and left behind. The kernel makes them children of this
+// process. Each function leads its own session, and its processes cannot move to the session of this program or of
+// another function. The Reaper kills an orphan within a second. It waits longer if the orphan belongs to the session of
+// a running evaluation, or can write to the output of a running evaluation.
 //
 // The Reaper does not kill processes that other code starts in this program's session (without Setsid). No code may
 // wait for unknown children, as wait4(-1) does. A program that is the first process of its container needs a
@@ -134,8 +134,9 @@ func (r *Reaper) scanOrphans() (next time.Duration, clean bool) {
 	return next, clean
 }
 
-// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns the same
-// values as scanOrphans. Since is the time when a scan first found that the orphan had exited, or zero.
+// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns the delay
+// until the next scan. The result clean is false if that scan may find an orphan to reap or kill. Since is the time
+// when a scan first found that the orphan had exited, or zero.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, clean bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
@@ -156,7 +157,7 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, cle
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	report := r.log.Warn
-	// During the shutdown, the functions that could have waited for these processes are already dead.
+	// During the shutdown, orphans are normal: the functions that would have waited for them are already dead.
 	if r.ending.Load() {
 		report = r.log.Debug
 	}
@@ -216,7 +217,7 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 		if err != nil {
 			continue // not a process
 		}
-		// Processes that have exited during the scan are skipped.
+		// We skip processes that have exited during the scan.
 		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parentOf(stat) == pid {
 			pids = append(pids, child)
 		}
@@ -226,7 +227,7 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 
 // isEnding reports whether a process was killed or is exiting, according to the content of /proc/PID/stat.
 func isEnding(stat []byte) bool {
-	// The first constant is PF_EXITING. The second is the bit of SIGKILL.
+	// The constant exiting is the flag PF_EXITING. The constant killed is the bit of SIGKILL in a signal mask.
 	const exiting, killed = 0x4, 1 << (unix.SIGKILL - 1)
 	return statNumber(stat, flagsField)&exiting != 0 || statNumber(stat, pendingField)&killed != 0
 }

@@ -162,7 +162,7 @@ func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, e
 }
 
 // Maintain starts processes in advance and kills processes that functions left behind, until ctx is canceled. All
-// evaluations should end before that. When Maintain returns, no unused process and no temporary directory is left.
+// evaluations should end earlier. When Maintain returns, no unused process and no temporary directory is left.
 func (r *Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup

@@ -16,9 +16,9 @@ import (
 // unreadBytes is the ioctl request that returns the number of unread bytes in a pipe.
 const unreadBytes = unix.TIOCINQ
 
-// attributes returns the attributes of a new process that leads its own session. They also make the kernel store the
-// process's pidfd. If the sandbox launcher has a Starter, the kernel kills the process when the Starter's thread
-// exits.
+// attributes returns the attributes of a new process that leads its own session. With these attributes, the kernel
+// stores the process's pidfd in *pidfd. If the sandbox launcher has a Starter, the kernel kills the process when the
+// Starter's thread exits.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.userCredential()}
 	if launch.Starter != nil {
@@ -102,10 +102,11 @@ func enlargePipes(size int, pipes ...*os.File) {
 	}
 }
 
-// setSlack sets the timer slack of the calling thread, which new processes inherit, until the returned function is
-// called. While a Go program is busy, Go's monitor thread repeatedly sleeps for 20 microseconds, or 70 with Linux's
-// default slack. Functions run for milliseconds and do not need the monitor, whose wake-ups cost a fifth of their
-// processor time. We ignore errors of kernels without timer slack.
+// setSlack increases the timer slack of the calling thread until the returned function is called. New processes inherit
+// the slack. It lets the monitor thread of Go's runtime sleep longer in functions that are written in Go. In a busy Go
+// program, the monitor sleeps for only 20 microseconds at once, or 70 with Linux's default slack. Its wake-ups cost a
+// fifth of the processor time of functions, which run for milliseconds and do not need the monitor. We ignore errors of
+// kernels without timer slack.
 func setSlack() (restore func()) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(osthread.Slack), 0, 0, 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// tempCheck is the maximum time between checks of a function's temporary directory, and spareTempCheck for a process
-// that waits for an evaluation. The fewer bytes are free, the sooner the next check follows.
+// tempCheck is the maximum time between checks of a function's temporary directory. The fewer bytes are free, the
+// sooner the next check follows. For a process that waits for an evaluation, the time is always spareTempCheck.
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
@@ -24,7 +24,8 @@ const (
 )
 
 // nextTempCheck returns the delay until the next check of a temporary directory. Free is the number of bytes that the
-// function may still write. Unless the delay is minTempCheck, the function cannot write all of them before the check.
+// function may still write. Unless the delay is minTempCheck, it is too short for the function to write that many
+// bytes.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)

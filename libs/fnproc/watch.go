@@ -25,8 +25,8 @@ const (
 // startRate is the maximum number of processes that a function can start per second.
 const startRate = 20_000
 
-// victimDivisor limits the functions that a [Watch] may kill to those that use more than an eighth of the container's
-// limit. If all functions use less, other processes exhaust the container.
+// victimDivisor protects small functions: a [Watch] kills only functions that use more than an eighth of the
+// container's limit. If all functions use less, other processes exhaust the container.
 const victimDivisor = 8
 
 // resource is a resource of a container that functions can use up: memory or processes.
@@ -58,8 +58,8 @@ type Watch struct {
 	timer   *time.Timer        // nil while no function or spare process runs
 }
 
-// NewWatch returns a Watch. The functions memory and processes return the container's usage, and false if the usage is
-// unknown. The argument processes may be nil.
+// NewWatch returns a Watch. Its arguments return the usage of the container's memory and of its processes. They return
+// false if the usage is unknown. The argument processes may be nil.
 func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	if processes == nil {
 		processes = func() (Usage, bool) { return Usage{}, false }
