@@ -145,7 +145,7 @@ func Rename(err error, name func(field string) string) error {
 	})
 }
 
-// changeProblems returns err with each [Problem] replaced by the result of the function change.
+// changeProblems returns err with each [Problem] replaced by the result of the given function.
 func changeProblems(err error, change func(Problem) *Problem) error {
 	changed := splitErrors(err)
 	for i, e := range changed {
@@ -199,7 +199,7 @@ func (c *Checks) ServiceURL(field, address string) {
 }
 
 // Within adds the problems that the validation of a nested struct returned. It puts field, the name of the nested
-// struct, before the name of each setting. An empty field adds no prefix.
+// struct, before the name of each setting. If field is empty, Within does not change the names.
 func (c *Checks) Within(field string, err error) {
 	err = changeProblems(err, func(p Problem) *Problem {
 		if field != "" {

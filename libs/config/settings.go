@@ -96,8 +96,7 @@ func typeName(t reflect.Type) string {
 	return "text"
 }
 
-// Help writes the settings of cfg and their defaults to w. It omits each variable for which the function without
-// returns true.
+// Help writes the settings of cfg and their defaults to w. It omits the variables that satisfy the given predicate.
 func Help(w io.Writer, cfg any, without func(variable string) bool) {
 	_, _ = fmt.Fprintln(w, "Environment:")
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -27,7 +27,8 @@ const (
 	// of an address's share.
 	shareDivisor = 4
 	// answerDivisor reserves an additional eighth of the memory budget for answers that are larger than their requests.
-	// Without this reserve, finished results would be lost. The eighth also increases each client address's share.
+	// Without this reserve, finished results would be lost. Each client address may use the whole eighth in addition to
+	// its share.
 	answerDivisor = 8
 	// unreadDivisor limits the receive buffers of waiting requests to half the size of the budget. The buffers are not
 	// part of the budget. Each client address may use half of this limit.
@@ -150,7 +151,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	return nil
 }
 
-// checkQueue returns an error if the queue is too long after the waiter w was appended. The caller holds mu.
+// checkQueue returns an error if the waiter w, which was just appended, makes the queue too large. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
 	countPeer := 0
@@ -188,8 +189,8 @@ func (b *Budget) checkQueue(w *waiter) error {
 // buffers. The rest of the connection's HTTP/2 window is reserved for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue calls the function reason. If reason returns an error, leaveQueue removes the waiter w from the queue and
-// returns the error. It does not call reason if w has already left the queue.
+// leaveQueue removes the waiter w from the queue if the given function returns an error, and returns this error. If w
+// has already left the queue, leaveQueue does not call the function and returns nil.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,7 +206,7 @@ func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	return err
 }
 
-// changeReservations calls the function change, which may release memory. It then admits the waiters that fit into the
+// changeReservations calls the given function, which may release memory. It then admits the waiters that fit into the
 // budget.
 func (b *Budget) changeReservations(change func()) {
 	b.mu.Lock()

@@ -46,8 +46,8 @@ type Config struct {
 	Service evaluatorconnect.FunctionEvaluatorHandler
 	// Budget limits the memory of requests and answers.
 	Budget *Budget
-	// MaxMessageBytes is the maximum size of each request and each response. The handler options must set the same
-	// limits for Connect.
+	// MaxMessageBytes is the maximum size of each request and each response. The options passed to [NewHandler] must set
+	// the same limits in Connect.
 	MaxMessageBytes int64
 	// Rejected, if not nil, is called with the error of each request that the handler rejected before reading it fully.
 	Rejected func(context.Context, error)

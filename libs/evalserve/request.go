@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxRestBytes limits the size of the other fields in a message whose resource list we do not copy. Such a list
-	// shares its memory with all fields and thus keeps them in memory. Connect decodes a message with larger fields as a
-	// whole.
+	// maxRestBytes limits the size of the other fields in a message whose resource list we do not copy. Without a copy,
+	// the list keeps the memory of the whole message in use, including the other fields. If these fields are larger,
+	// Connect decodes the whole message and copies the list.
 	maxRestBytes = 64 << 10
 	// firstBytes is the number of bytes that must arrive before we allocate memory for the whole message. Thus clients
 	// that announce a large message but send nothing cost little memory.
@@ -60,8 +60,8 @@ type body struct {
 	read     int64       // number of bytes that Connect has read of a request that is not gRPC
 }
 
-// receiveRequest reserves memory for a request, and reads the message of a gRPC request. Connect itself reads requests
-// in its own protocol, because decoding does not enlarge them.
+// receiveRequest reserves memory for a request. If it is a gRPC request, receiveRequest also reads the message. It lets
+// Connect read requests in Connect's own protocol, which do not become larger when they are decoded.
 func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength

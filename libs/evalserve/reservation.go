@@ -68,9 +68,9 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 	})
 }
 
-// Answer ends the evaluation of a request, and waits until there is memory for its answer of size bytes. An answer
-// that is not larger than its request does not wait. If the client does not read its other answers, Answer returns an
-// error of class fault.Exhausted. The caller must then discard the answer.
+// Answer ends the evaluation of a request, and waits until there is memory for its answer of size bytes. An answer that
+// is not larger than its request does not wait. If the wait takes too long because the client does not read earlier
+// answers, Answer returns an error of class fault.Exhausted. The caller must then discard the answer.
 func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
@@ -103,9 +103,9 @@ func (r *Reservation) release() {
 	})
 }
 
-// awaitAdmission waits until the budget has memory for the waiter w. At each interval, it calls the function reject
-// with the budget locked. If reject returns an error, awaitAdmission returns this error. If ctx is done, it returns an
-// error that begins with text.
+// awaitAdmission waits until the budget has memory for the waiter w. After each interval, it calls the callback reject,
+// which may end the wait by returning an error. The budget is locked during the call. If ctx is done, the error of
+// awaitAdmission begins with text.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Start returns the first limit bytes of s, or slightly fewer bytes to avoid splitting a UTF-8 character. The result
-// all is true if start is the whole of s.
+// Start returns the first limit bytes of s, or slightly fewer bytes to avoid splitting a UTF-8 character. It also
+// reports whether these bytes are all of s.
 func Start(s string, limit int) (start string, all bool) {
 	if len(s) <= limit {
 		return s, true

@@ -34,8 +34,8 @@ const (
 	maxDetailResults = 8 << 10
 )
 
-// Failure is the error for a failed function. Its text is for users and has the same words as in Porch. Its gRPC
-// status detail contains the same information for programs.
+// Failure is the error for a failed function. Its text is for users, in the same words that Porch uses. Its gRPC status
+// detail contains the same information for programs.
 type Failure struct {
 	// Image is the function's image as its caller wrote it.
 	Image    string
@@ -117,8 +117,8 @@ func (f *Failure) detailFor(image string) proto.Message {
 // validUTF8 replaces invalid UTF-8 in s, because protocol buffers reject it.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// fittingResults returns as many results as fit into a gRPC status detail. The function result returns the result with
-// index i, for each i from 0 to n-1.
+// fittingResults returns the first of n results, as many as fit into a gRPC status detail. It calls result(i) to get
+// the result with index i.
 func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
 	var out []*functionrunnerv1.Result
 	left := maxDetailResults
@@ -163,7 +163,7 @@ func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
 const maxDetail = 16 << 10
 
 // Received returns the failure that another process sent as an error message and a gRPC status detail. It shortens a
-// detail that is too large. The failure's Results contain only messages and severities.
+// detail that is too large. The Results of the returned failure contain only messages and severities.
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
 	detail = boundDetail(detail)
 	f := &Failure{

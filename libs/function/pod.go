@@ -29,16 +29,16 @@ type Pod struct {
 	count int64 // number of slots
 	// alone is true if each evaluation must run alone, because the function needs the shared directories such as /tmp.
 	alone atomic.Bool
-	// dirty is true if processes or files of an evaluation that ran alone may be left. The next evaluation then also runs
+	// dirty is true if an evaluation that ran alone may have left processes or files. The next evaluation then also runs
 	// alone, and first removes them.
 	dirty atomic.Bool
-	// pointless is true if access to the shared directories did not help a failed function. From then on, the Pod runs a
-	// function again with access only if its log names one of the directories.
+	// pointless is true if a second run with access to the shared directories did not help. From then on, the Pod runs the
+	// function a second time only if its log names one of the directories.
 	pointless atomic.Bool
 }
 
-// NewPod returns a pod whose function may read all files except Hidden. Callers must leave Keep empty, and must call
-// either [Service.Maintain] or [Service.Close] to free the pod's resources.
+// NewPod returns a pod whose function may read all files except cfg.Hidden. Callers must leave cfg.Keep empty, and must
+// call either [Service.Maintain] or [Service.Close] to free the pod's resources.
 func NewPod(cfg ServiceConfig) (*Pod, error) {
 	slots := int64(cfg.Slots())
 	p := &Pod{slots: semaphore.NewWeighted(slots), count: slots}

@@ -186,8 +186,8 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	return cmd
 }
 
-// countPrefork counts evaluations in a metric, separately with and without a process that was started in advance. It
-// ignores functions for which no processes are started in advance.
+// countPrefork counts evaluations in a metric. It counts evaluations that used a process started in advance separately.
+// It ignores functions for which no processes are started in advance.
 func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork fnproc.Prefork) {
 	if prefork == fnproc.PreforkOff {
 		return
@@ -200,8 +200,8 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts processes of cmd in advance, before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the processes that were started in advance for certain functions. To select the functions, it calls
-// which with each function's name (see [fnproc.Command.Function]). Forget returns after the processes have exited.
+// Forget kills the processes that were started in advance for all functions whose names (see [fnproc.Command.Function])
+// satisfy the given predicate. It returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
 // NotStarted returns the error that [Service.Run] would return for a function that cannot be started because of err.
@@ -210,8 +210,8 @@ func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)
 }
 
-// Changed makes the service call ServiceConfig.Keep again. Callers must call it when Keep would return a different
-// number for a function.
+// Changed makes the service call ServiceConfig.Keep again. Callers must call it when the result of Keep for a function
+// changes.
 func (s *Service) Changed() { s.runner.Changed() }
 
 // Maintain starts processes in advance and kills processes that functions left behind, until ctx is canceled. It then

@@ -25,8 +25,8 @@ type Settings struct {
 	Prefork int `default:"2"`
 }
 
-// CheckSettings records the problems of s in checks. Prefix begins the names of the settings. CheckSettings is a
-// function instead of a method, because Config types embed Settings and define their own checks.
+// CheckSettings records the problems of s in checks. It puts prefix before the names of the settings. CheckSettings is
+// a function instead of a method, because Config types embed Settings and define their own checks.
 func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 	checks.That(s.Concurrency >= 0, prefix+"Concurrency", s.Concurrency, "0 or more")
 	checks.That(s.Prefork >= 0 && s.Prefork <= MaxPrefork, prefix+"Prefork", s.Prefork,

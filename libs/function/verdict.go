@@ -135,10 +135,10 @@ func (s *Service) fitLog(output, log []byte) []byte {
 	return []byte(excerpt.Middle(string(log), left-note))
 }
 
-// Interrupted returns the error for an evaluation whose context was canceled because of cause. Doing describes the
-// evaluation's state at that moment, and took is the time until then. After a deadline, the error has the same text as
-// in Porch, which users recognize. If our own time limit was exceeded, the error is a [*Failure], so that other
-// services see that the deadline was not theirs.
+// Interrupted returns the error for an evaluation whose context was canceled because of cause. The argument took is the
+// time from the start to the cancellation, and doing describes the evaluation's state at the cancellation. After a
+// deadline, the error has the same text as in Porch, so that users recognize it. If our own time limit was exceeded,
+// the error is a [*Failure], which shows other services that it was not their deadline.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

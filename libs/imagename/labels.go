@@ -20,9 +20,9 @@ type Labels struct {
 	owners map[string]string // maps a label to the image's name without digest
 }
 
-// Earn returns the label of an image, and assigns a label if the image has none. Callers must know that the image
-// exists, because its function has run or because it has a pod. If MaxLabels labels are already assigned, Earn returns
-// OtherImages.
+// Earn returns the label of an image, and assigns a label if the image has none. Use it only for an image that
+// certainly exists, for example because its function has run or because it has a pod. If MaxLabels labels are already
+// assigned, Earn returns OtherImages.
 func (l *Labels) Earn(image Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,8 +48,8 @@ func (l *Labels) Label(image Name) string {
 	return OtherImages
 }
 
-// findLabel returns the label that an image has or would get. Labels contain no digest. If earned is true, the
-// image already has the label.
+// findLabel returns the label of an image, or the label that Earn would assign. It also reports whether the image
+// already has the label. Labels contain no digest.
 func (l *Labels) findLabel(image Name) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]

@@ -35,13 +35,13 @@ type material struct {
 // noMaterial is the material of a program that has not received its first certificate yet.
 var noMaterial = new(material)
 
-// expiry describes the end of a certificate's validity. The certificate is this program's or its issuer's.
+// expiry is the time when this program's certificate or the certificate of its issuer expires.
 type expiry struct {
 	// what names the certificate: "certificate" for this program's certificate, or "issuer".
 	what string
 	at   time.Time
-	// warn is the time from which we report the expiry. It is one hour before the expiry, or after three quarters of the
-	// lifetime if the certificate is valid for less than four hours.
+	// warn is the time when we begin to warn about the expiry. It is one hour before the expiry, or after three quarters
+	// of the lifetime if the certificate is valid for less than four hours.
 	warn time.Time
 }
 

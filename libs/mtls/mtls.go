@@ -229,9 +229,9 @@ func Hold(log *slog.Logger, meters metric.MeterProvider) *Identity {
 	return i
 }
 
-// Replace sets the certificate for new connections. The keys of the map files are the file names in
-// [Config.Directory], such as "tls.crt". If the files are invalid, Replace returns an error and the current
-// certificate stays in use.
+// Replace sets the certificate for new connections. Its argument maps the names of the files in [Config.Directory],
+// such as "tls.crt", to the contents of the new files. If the files are invalid, Replace returns an error and the
+// current certificate stays in use.
 func (i *Identity) Replace(files map[string][]byte) error {
 	found, err := parseFiles(files, time.Now())
 	if err != nil {

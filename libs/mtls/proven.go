@@ -34,7 +34,8 @@ type Proof struct {
 // leastSecret is the minimum length of a secret in bytes. A secret of 26 random letters and digits cannot be guessed.
 const leastSecret = 26
 
-// NewProof returns the proof of the server with the given ID. Only the server and its callers may know the secret.
+// NewProof returns the Proof for a server with the given ID. The server needs it to create its certificate, and callers
+// need it to verify the certificate. Only the server and its callers may know the secret.
 func NewProof(id, secret string) (Proof, error) {
 	parsed, err := ParseID(id)
 	if err == nil && len(secret) < leastSecret {
