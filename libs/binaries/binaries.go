@@ -39,12 +39,12 @@ type Problems map[string]string
 
 // Source provides the list of images that run as local binaries.
 type Source interface {
-	// Watch calls the function use with the complete list of binaries as soon as the list is known, and again after each
-	// change. Calls do not overlap. The function use must not change the list, because other callers get the same slice.
-	// Watch returns when ctx is done or the connection to the source is lost.
+	// Watch passes the complete list of binaries to the given callback as soon as the list is known, and again after each
+	// change. Calls of the callback do not overlap. The callback must not change the list, because other callers get the
+	// same slice. Watch returns when ctx is done or the connection to the source is lost.
 	//
-	// The status of each FunctionConfig shows the problem that use returned for its binary, until a later call of use
-	// returns different problems or Watch returns. If use returns nil, the status does not change.
+	// The callback returns the problems of the binaries, which the status of each FunctionConfig shows until the callback
+	// returns different problems or Watch returns. If the callback returns nil, the status does not change.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
@@ -61,8 +61,8 @@ type Board struct {
 	changed chan struct{} // closed by the next Put
 }
 
-// NewBoard returns a board without a list of binaries. Calls of Watch wait for the first call of Put. When the
-// problems of a gateway change, the board calls report with the problems of all gateways.
+// NewBoard returns a board without a list of binaries. Calls of Watch wait for the first call of Put. When the problems
+// of a gateway change, the board passes the problems of all gateways to the callback report.
 func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
@@ -108,7 +108,7 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 }
 
 // reportProblems replaces the problems of one gateway and then reports the problems of all gateways. The pointer watch
-// identifies the gateway's call of Watch.
+// is the key of the gateway in b.reports.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()
@@ -136,8 +136,8 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// Follow calls the function use with each new list of binaries until ctx is done. If the connection to the source
-// is lost, Follow logs this once and reconnects. Meanwhile, the last list remains in use.
+// Follow passes each new list of binaries to the given callback until ctx is done. If the connection to the source is
+// lost, Follow logs this once and reconnects. Until then, the last list remains in use.
 func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Binary) Problems) {
 	backoff := retry.Backoff{First: minPause, Max: maxPause, Jitter: 1}
 	lost := false

@@ -118,8 +118,9 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce reports problems with binaries to the pod-manager, and passes each received list to the function use. When
-// use returns different problems, watchOnce returns them, so that the caller can report them in a new request.
+// watchOnce reports problems with binaries to the pod-manager, and passes each received list to the given callback.
+// When the callback returns different problems, watchOnce returns these problems, and the caller must report them in a
+// new request.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

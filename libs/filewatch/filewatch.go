@@ -27,17 +27,18 @@ const (
 	poll = 10 * time.Second
 )
 
-// Watch calls the function changed with the content of the file at path whenever the content changes. Last is the
-// content that the caller already has. When the file becomes unreadable, Watch calls changed with an error. Calls do
-// not overlap. Watch returns when ctx is done.
+// Watch observes the file at path, and reports each change of its content to the given callback. The argument last is
+// the content that the caller already has. When the file becomes unreadable, Watch reports an error to the callback.
+// Calls of the callback do not overlap. Watch returns when ctx is done.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls the function use with the parsed content of a file whenever the content changes. Last is the content
-// that the caller already uses. If last is nil, the file may be missing at first. If the content cannot be read or
-// parsed, Follow logs an error that describes the file as what. Follow returns when ctx is done.
+// Follow parses a file whenever its content changes, and passes the result to the callback use. The argument last is
+// the content that the caller already uses. If last is nil, the file may be missing at first. If Follow cannot read or
+// parse the content, it logs an error with the description of the file in the argument what. Follow returns when ctx is
+// done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -58,15 +59,15 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 	})
 }
 
-// WatchDirectory calls the function look at the start, after changes in the directory at path, and periodically. Calls
-// do not overlap. WatchDirectory returns when ctx is done. Use it also for a single mounted file, because Kubernetes
+// WatchDirectory calls the given callback at the start, after changes in the directory at path, and periodically. Calls
+// do not overlap. WatchDirectory returns when ctx is done. Use it for a single mounted file too, because Kubernetes
 // replaces files of a ConfigMap or Secret by switching a symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
-// followDirectory implements WatchDirectory with the notifications of a watcher. If newWatcher fails because the
-// node's inotify limit is reached, followDirectory only polls. It then notices changes later.
+// followDirectory implements WatchDirectory with the notifications of a watcher. If newWatcher fails, for example
+// because the node's inotify limit is reached, followDirectory polls the directory and notices changes later.
 func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(),
 	newWatcher func() (*fsnotify.Watcher, error),
 ) {
@@ -79,13 +80,13 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 		return
 	}
 	defer func() { _ = watcher.Close() }()
-	// We add the directory before each wait, because a watch ends when its directory is deleted. A directory that is
-	// created again is thus watched again.
+	// We add the directory before each wait, because a watch ends when its directory is deleted. Thus we notice a
+	// directory that is created again.
 	runLoop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
-// runLoop calls the function look after events of the watcher, and periodically, until ctx is done. It calls add
-// before each wait, so that the watcher also watches a directory that was created again.
+// runLoop calls the callback look after events of the watcher, and periodically, until ctx is done. It calls add before
+// each wait, so that the watcher also watches a directory that was created again.
 func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
@@ -108,7 +109,7 @@ func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add fu
 	}
 }
 
-// watch contains the state of a file that was last read.
+// watch contains the path of a file and the result of its latest read.
 type watch struct {
 	path     string
 	last     []byte

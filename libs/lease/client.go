@@ -54,7 +54,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// If the lease was granted but ctx is done, the stream is canceled and the lease is lost.
+	// If leave returns false, ctx is done. The stream is then canceled, and even a granted lease is lost.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}

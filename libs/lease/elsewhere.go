@@ -79,8 +79,8 @@ type unansweredError struct{ error }
 
 func (u unansweredError) Unwrap() error { return u.error }
 
-// IsUnanswered reports whether a [Client] could not reach its replica or lost the connection. Other errors marked with
-// [Elsewhere] come from the replica, which is therefore alive.
+// IsUnanswered reports whether err means that a [Client] could not reach its replica or lost the connection. All other
+// errors marked with [Elsewhere] were sent by the replica, which is therefore alive.
 func IsUnanswered(err error) bool {
 	_, ok := errors.AsType[unansweredError](err)
 	return ok

@@ -82,7 +82,7 @@ func (h *handler) awaitLease(ctx context.Context,
 		// From now on, a shutdown may cancel this request, because the request must wait. A shutdown does not cancel
 		// requests that are granted without a wait.
 		waited.Do(func() { release = h.cancelAtStop(cancel) })
-		// We ignore the error, because ctx is also canceled when the client disconnects.
+		// We ignore the error of Send: if the client has disconnected, ctx is canceled too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
 	return lease, waitError(ctx, err)
@@ -128,7 +128,7 @@ func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	return waitError(ctx, watchPools(ctx, list, stream.Send))
 }
 
-// cancelAtStop cancels an RPC when the process shuts down. The returned function release prevents this.
+// cancelAtStop cancels an RPC when the process shuts down, unless the caller has called the returned function by then.
 func (h *handler) cancelAtStop(cancel context.CancelCauseFunc) (release func() bool) {
 	return context.AfterFunc(h.stopping, func() { cancel(errStopping) })
 }
@@ -149,8 +149,8 @@ type poolKey struct{ reference, digest string }
 
 // watchPools lists the pools of pods every watchInterval, and sends each change since the last list. It sends the
 // message Synced after the first list. It ignores errors of the class fault.Unavailable, so that the watch survives
-// short outages. The function list must not modify pools that it returned, because watchPools compares them with the
-// next list.
+// short outages. Calls of list must not modify the pools that earlier calls returned, because watchPools compares them
+// with the next list.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -182,8 +182,8 @@ func watchPools(
 	}
 }
 
-// comparePools returns a message for each pool that was added, changed or removed, and updates the map sent
-// accordingly.
+// comparePools compares the pools with the map of pools that were sent to the client. It returns a message for each
+// added, changed or removed pool, and updates the map.
 func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))

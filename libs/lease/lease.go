@@ -35,8 +35,9 @@ const (
 // because other goroutines may still read it.
 type Manager interface {
 	// Lease waits until a pod can run another evaluation. Callers must call Finish on the returned lease. Canceling ctx
-	// ends the wait, but not a granted lease. When the wait begins, and when its reason changes, Lease calls waiting in
-	// the caller's goroutine. If waiting blocks, Lease may skip all reasons except the latest.
+	// ends the wait, but not a granted lease. Lease passes the reason for the wait to the given callback, first when the
+	// wait begins, and again when the reason changes. The callback runs in the caller's goroutine. If the callback blocks,
+	// Lease may skip all reasons except the latest.
 	Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error)
 
 	// ListPools returns the current pools.
