@@ -62,8 +62,8 @@ type functionConfigSnapshot struct {
 	since   map[string]time.Time              // time when an object's generation first appeared, by name
 }
 
-// addConfig adds a FunctionConfig to the snapshot, with the time when its generation first appeared. An unchanged
-// generation keeps the time from the previous snapshot.
+// addConfig adds a FunctionConfig to the snapshot, and records the time when the object's present generation was first
+// seen. If the generation is unchanged, addConfig copies this time from the previous snapshot.
 func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before *functionConfigSnapshot) {
 	c.configs[config.Name] = config
 	c.since[config.Name] = time.Now()

@@ -77,9 +77,9 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError returns the error text for an object's status, or "" without problems. It shortens problems to 2 KiB
-// (maxStatusError). A problem from a gateway comes last. Replicas without the gateway's report then recognize the text
-// by its beginning.
+// statusError returns the error text for an object's status, or "" if there are no problems. It shortens problems to 2
+// KiB (maxStatusError). It appends the gateway's error at the end. A replica without the gateway's report can then
+// compare the start of the text with its own problems.
 func statusError(problems []string, reported string) string {
 	text := ""
 	if len(problems) > 0 {
@@ -95,9 +95,9 @@ func statusError(problems []string, reported string) string {
 	}
 }
 
-// patchFor returns the patch that writes this status to a FunctionConfig object, or nil if no patch is necessary. The
-// patch does not replace an error that a gateway reported to another replica. A patch with an error does not change the
-// observed generation. Errors of other components about the same generation stay in the status.
+// patchFor returns the patch that writes this status to a FunctionConfig object, or nil if no patch is necessary. It
+// keeps an error that a gateway reported to another replica. If the new status contains an error, the observed
+// generation stays unchanged. If it contains no error, other components' errors about the same generation stay.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
@@ -116,7 +116,7 @@ func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether the error in a status contains problem, followed by a gateway's error about a local binary.
+// ofGateway reports whether the error in a status is the given problem plus a gateway's error about a local binary.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
@@ -172,7 +172,7 @@ func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.denied = time.Now().Add(maxStatusRetry)
 }
 
-// mayWrite reports whether statuses may be written now. During a pause, it queues the object for the end of the pause.
+// mayWrite reports whether statuses may be written now. During a pause, it queues the object for a later write.
 func (w statusWriter) mayWrite(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,8 +215,8 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has already written this status. It is then not written again, even if
-// another client has changed it, such as a replica of another version. Otherwise, both clients would overwrite each
+// alreadyWrote reports whether this process has already written this status. If another client then changes the status,
+// this process does not write it again. Otherwise, for example, replicas of different versions would overwrite each
 // other's status forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()

@@ -52,9 +52,10 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task for the Service named id if this replica owns the Service. A replica that
-// cannot list the Leases of its peers owns no Service. Otherwise, all replicas would recreate a deleted Service, even
-// if its pod is being deleted. The first scan after the outage recreates the Service.
+// enqueueGarbageTask queues a background task for the Service named id if this replica owns the Service. While a
+// replica cannot list the Leases of its peers, it owns no Service. Otherwise, all replicas would recreate a deleted
+// Service, even if its pod is being deleted. Once the replica can list the Leases again, the next scan recreates the
+// Service.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return

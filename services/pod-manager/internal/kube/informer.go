@@ -31,10 +31,11 @@ type source[T runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer for the objects of a source. selected adds label or field selectors to its requests.
+// newInformer returns an informer for the objects of a source. A callback adds label or field selectors to its
+// requests.
 //
-// If the API server is unreachable, client-go alone would wait for up to a minute before a retry. This informer
-// retries at least once per second, and reports failures to o, which logs them.
+// If the API server is unreachable, client-go alone would wait for up to a minute before a retry. This informer retries
+// at least once per second, and reports failures to the outage, which logs them.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {
@@ -59,13 +60,13 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because outage logs failures.
+// runInformer runs an informer until ctx is cancelled. It discards client-go's log: the outage tracker logs failures.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
 // untilAnswered retries a request until the API server responds or ctx is cancelled. An error response, such as a
-// missing right, is also returned, unless it says that the API server is too busy.
+// refusal, counts as a response. If the API server responds that it is too busy, untilAnswered continues to retry.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
 	backoff := kubeclient.NewBackoff()
 	for {
@@ -83,8 +84,8 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 	}
 }
 
-// followObject calls apply with each new version of an informer's only object, and absent when the object does not
-// exist. It returns once the object that existed at the start is applied.
+// followObject watches an informer that contains at most one object. It calls apply for each new version of the object,
+// and calls absent if the object does not exist or was deleted. It returns once the initial state is applied.
 func followObject[T metav1.Object](
 	ctx context.Context, informer cache.SharedIndexInformer, apply func(T), absent func(),
 ) error {
@@ -109,8 +110,8 @@ func followObject[T metav1.Object](
 	return nil
 }
 
-// isAway reports whether the API server is unreachable or too busy to respond. Client-go handles all other errors. For
-// instance, it requests a list in pages if the API server cannot stream it.
+// isAway reports whether the API server is unreachable or too busy to respond. Client-go handles all other errors
+// itself. For instance, if the API server cannot stream a list, client-go requests the list in pages.
 func isAway(err error) bool {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		return true
@@ -166,16 +167,16 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records the outcome of a list request. After a success, the informer can poll by lists if it may not
-// watch.
+// recordList records whether the last list request succeeded. If it did, but watch requests are forbidden, the informer
+// repeats list requests instead.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
 }
 
-// watchEnded records the error that ended a list or watch request, unless this end is normal. Client-go then repeats
-// the request within half a minute.
+// watchEnded records the error that ended a list or watch request, unless the API server ended the request normally. In
+// both cases, client-go repeats the request within half a minute.
 func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -208,8 +209,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns an error if the informer is out of date. For its text, things names the objects that the informer
-// reads, and rights names the directory with the required Role.
+// obstacle returns an error if the informer is out of date. For the error text, the argument things is a description of
+// the informer's objects, and the argument rights is the directory with the required Role.
 func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -35,7 +35,7 @@ type Launching struct {
 	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a Launching for a cluster. It calls use with each chosen mechanism (launcher).
+// NewLaunching returns a Launching for a cluster. It passes each chosen mechanism (launcher) to the callback.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	api := discovery.ToDiscoveryInterfaceWithContext(client.Discovery())
 	return &Launching{version: api.ServerVersionWithContext, use: use, log: log}
@@ -101,8 +101,8 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	return podspec.ImageVolume, nil
 }
 
-// classifyLaunchFailure changes the kind of a problem to Lost if the image volume failed, because the next pod uses an
-// init container and may work. Other problems stay unchanged.
+// classifyLaunchFailure changes the kind of a problem to Lost if the image volume failed. The next pod uses an init
+// container instead, and may work. Other problems stay unchanged.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem

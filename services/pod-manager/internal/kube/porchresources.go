@@ -69,8 +69,8 @@ type PorchResources struct {
 	unsynced map[schema.GroupVersionResource]bool
 }
 
-// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It calls
-// use with each new template of function pods, and then logs that the template is applied.
+// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It passes each
+// new template of function pods to the callback, and then logs that the template is applied.
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
@@ -171,13 +171,13 @@ func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupV
 }
 
 const (
-	// minDenied and maxDenied limit the delay between attempts to watch a resource without the right to do so.
+	// minDenied and maxDenied limit the delay between attempts to watch a resource while the right to watch is missing.
 	minDenied = time.Minute
 	maxDenied = 10 * time.Minute
 )
 
-// watch runs an informer for the objects of a resource, and passes the informer to use. While this program lacks the
-// right to watch, it retries, and settings from earlier objects stay effective. It returns nil when ctx is cancelled,
+// watch runs an informer for the objects of a resource, and passes the informer to the callback. If Kubernetes forbids
+// the watch, it retries later, and settings from earlier objects stay effective. It returns nil when ctx is cancelled,
 // or an error if the resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
@@ -204,7 +204,7 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// watchOnce runs an informer for a resource while use runs. It returns the error that ended the watch.
+// watchOnce runs an informer for a resource until the callback returns. It returns the error that ended the watch.
 func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {

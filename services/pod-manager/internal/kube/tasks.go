@@ -21,8 +21,8 @@ const (
 type task func(ctx context.Context)
 
 // tasks runs the operations on each pod and its Service in order, and operations on different pods concurrently. A pod
-// and its successor use the same Service. The name of this Service is the id of their tasks. The order prevents a late
-// task for the old pod from deleting the Service that the new pod already uses.
+// and its successor use the same Service. The tasks for both pods have the name of this Service as their id. The order
+// prevents a late task for the old pod from deleting the Service that the new pod already uses.
 //
 // Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
 // collection are background tasks. The queue is bounded: each pod has at most one queued creation, deletion and
@@ -38,7 +38,7 @@ type tasks struct {
 // line contains the waiting tasks of a pod and its Service, in order.
 type line struct {
 	tasks   []task
-	running chan struct{} // capacity 1, contains an item while a worker runs the tasks
+	running chan struct{} // capacity 1, full while a worker runs the tasks
 }
 
 func newTasks() *tasks {
@@ -47,7 +47,7 @@ func newTasks() *tasks {
 	}
 }
 
-// add queues an urgent task. Background tasks with the same id become urgent too, because they must run first.
+// add queues an urgent task. Earlier background tasks with the same id become urgent too, so that the order is kept.
 func (t *tasks) add(id string, do task) { t.addTask(t.urgent, id, do) }
 
 // addLater queues a background task.
@@ -111,8 +111,8 @@ func (t *tasks) runLine(ctx context.Context, id string) {
 	}
 }
 
-// takeTask removes and returns the next task of a pod and its Service. If no task is left, it returns nil and
-// removes the line.
+// takeTask removes and returns the next task of a pod and its Service. If no task is left, it returns nil and deletes
+// the empty line from the map of lines.
 func (t *tasks) takeTask(id string, l *line) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()

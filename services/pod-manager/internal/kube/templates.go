@@ -30,15 +30,15 @@ import (
 // TemplatesConfig configures the source of pod templates.
 type TemplatesConfig struct {
 	Client kubernetes.Interface
-	// Name is the name of the ConfigMap with the pod template. If it is empty, Porch's template objects apply, or else the
-	// built-in template.
+	// Name is the name of the ConfigMap with the pod template. If it is empty, Porch's template objects apply. If these
+	// objects are missing too, the built-in template applies.
 	Name string
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
 	// Defaults contains values for fields that a template leaves unset.
 	Defaults podspec.Defaults
-	// LauncherPending is true if the built-in template becomes available only when [Templates.UseLauncher] chooses an
-	// image volume or an init container.
+	// LauncherPending is true if the built-in template must wait until [Templates.UseLauncher] has chosen an image volume
+	// or an init container.
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
@@ -59,8 +59,8 @@ type Templates struct {
 	cause    error            // error of an unusable ConfigMap, or nil
 }
 
-// NewTemplates returns Templates. It sends no requests, so that a template in a ConfigMap becomes available only after
-// [Templates.Run] starts.
+// NewTemplates returns Templates, and sends no requests. A template in a ConfigMap therefore becomes available only
+// after [Templates.Run] starts.
 func NewTemplates(config TemplatesConfig) *Templates {
 	metrics := newMetrics(config.Telemetry.Meters)
 	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, available: make(chan struct{})}
@@ -158,10 +158,10 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run watches the ConfigMap with the pod template until ctx is cancelled. It calls notify with each new template, and
-// then logs that the template is applied. If the ConfigMap becomes invalid or is deleted, the current template stays in
-// use. Porch's published Role permits only lists of ConfigMaps. With this Role, changes arrive within about half a
-// minute.
+// Run watches the ConfigMap with the pod template until ctx is cancelled. It passes each new template to the callback,
+// and then logs that the template is applied. If the ConfigMap becomes invalid or is deleted, the current template
+// stays in use. Porch's published Role permits only lists of ConfigMaps. With this Role, changes arrive within about
+// half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -195,8 +195,8 @@ func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())
 }
 
-// applyConfigMap makes the ConfigMap's template the current template, and calls notify with it. If the ConfigMap is
-// invalid, the current template stays in use.
+// applyConfigMap makes the ConfigMap's template the current template, and passes it to the callback. If the ConfigMap
+// is invalid, the current template stays in use.
 func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, notify func(podspec.Template)) {
 	template, warnings, err := podspec.Parse(from.ResourceVersion, from.Data, t.config.Defaults)
 	if err != nil {
@@ -243,8 +243,8 @@ type base struct {
 // object. The contents are never modified.
 type baseParts map[string]map[string]any
 
-// baseTemplates returns the watchers of Porch's two template objects. A watcher calls changed with each new
-// template, and then logs that the template is applied.
+// baseTemplates returns the watchers of Porch's two template objects. A watcher passes each new template to the
+// callback, and then logs that the template is applied.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{{t, changed, podTemplates, basePodTemplate}, {t, changed, serviceTemplates, baseServiceTemplate}}
 }
@@ -326,8 +326,8 @@ func (t *Templates) useBase(name string, content map[string]any) (
 }
 
 // combineParts builds the pod template from Porch's template objects. The template adds the wrapper server by an image
-// volume or an init container (the launcher). An automatic choice of the launcher does not change the template's
-// version, so that existing pods do not become outdated.
+// volume or an init container (the launcher). If the pod-manager chose the launcher automatically, the choice does not
+// change the template's version, and existing pods do not become outdated.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

@@ -39,7 +39,7 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 // and even synchronized clocks differ slightly.
 const tolerance = 2 * time.Second
 
-// loggedDifference is the minimum difference between the clocks that recordTime logs.
+// loggedDifference is the minimum difference between this machine's clock and the API server's clock that is logged.
 const loggedDifference = 10 * time.Second
 
 // recordTime updates the difference between the clocks after a response. date is the time on the API server's clock,

@@ -29,8 +29,8 @@ const (
 	burst            = 400
 )
 
-// Connect returns a client for the cluster in the kubeconfig file at path, or for this program's own cluster if
-// path is empty. Each response of the API server adjusts clock.
+// Connect returns a client for the cluster in the kubeconfig file at path, or for this program's own cluster if path is
+// empty. The client adjusts the Clock to the time in each response of the API server.
 func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface, error) {
 	// Client-go logs through klog, for instance when its rate limit delays a request.
 	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
@@ -121,7 +121,7 @@ type warnings struct {
 	seen map[string]struct{}
 }
 
-// HandleWarningHeaderWithContext logs a warning with code 299, the code of Kubernetes. HTTP caches use other codes.
+// HandleWarningHeaderWithContext logs a warning of Kubernetes (code 299). Other codes belong to HTTP caches.
 func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
 	if code != 299 || text == "" {
 		return

@@ -16,7 +16,7 @@ import (
 const retryFor = 5 * time.Second
 
 // Retry calls the function do until it succeeds or fails permanently, or until 5 s (retryFor) have passed. After this
-// timeout, it returns the last error that the timeout itself did not cause.
+// timeout, it returns the last error from before the timeout.
 func Retry(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -76,8 +76,8 @@ func NewBackoff() *Backoff {
 	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
 }
 
-// Wait waits before the next attempt. after is the error of the last attempt, which may request a delay. Wait returns
-// false if ctx is done first. It returns false at once if the deadline of ctx is earlier than the end of the delay.
+// Wait waits before the next attempt. The argument after is the last attempt's error, which may request a delay. Wait
+// returns false if ctx is done first, or at once if the deadline of ctx is earlier than the end of the delay.
 func (b *Backoff) Wait(ctx context.Context, after error) bool {
 	next := b.waits.Next()
 	if seconds, ok := apierrors.SuggestsClientDelay(after); ok {

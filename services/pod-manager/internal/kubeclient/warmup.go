@@ -23,8 +23,8 @@ const warmUp = 10 * time.Second
 const maxStatus = 64 << 10
 
 // tolerateWarmUp wraps a transport, and converts refusals during the API server's warm-up to transport errors. Callers
-// then retry the request as in an outage. Without this conversion, a pod that could be created a moment later would
-// fail permanently.
+// then retry the request as in an outage. Without this conversion, they would treat the refusal as permanent, although
+// the same request may succeed a moment later.
 func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
 	// since is the time of the last request that did not reach the API server. It is nil if every request reached the
 	// server.
@@ -48,8 +48,8 @@ func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
 	}}
 }
 
-// refusalError returns an error with the message in the API server's refusal. If the message is unreadable, the error
-// contains the HTTP status instead. It closes the body of the response.
+// refusalError returns an error with the message from the API server's error response. If the message is unreadable,
+// the error contains the HTTP status instead. It closes the body of the response.
 func refusalError(response *http.Response) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
