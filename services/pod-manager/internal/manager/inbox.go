@@ -65,8 +65,8 @@ func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// askLoop calls question in the manager's main goroutine, and returns the answer. It returns an error if ctx is done or
-// the manager stops before it has the answer.
+// askLoop calls a function in the manager's main goroutine, and returns the function's result. It returns an error if
+// ctx is done or the manager stops first.
 func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
 	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {

@@ -48,7 +48,7 @@ func (w *waiter) replaceReport(r pool.Waiting) {
 }
 
 // Lease implements lease.Manager. It waits for a pod that runs the image, and returns a lease on the pod. During the
-// wait, it calls waiting with the cause.
+// wait, it reports the cause of the wait to the callback.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	begin := time.Now()
 	m.metrics.waiting.Add(1)
@@ -84,7 +84,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the manager's answer to a request for a lease. It calls waiting with each report on the wait.
+// awaitAnswer waits for the manager's answer to a request for a lease. It passes each report on the wait to the
+// callback.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
@@ -115,8 +116,8 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 // slowResolve is the time after which a caller is informed that the lookup of an image takes long.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up the digest and properties of an image. It calls waiting to inform the caller if the lookup
-// takes longer than 20 ms (slowResolve).
+// resolveImage looks up the digest and properties of an image. If the lookup takes longer than 20 ms (slowResolve), it
+// informs the caller through the callback.
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {
@@ -156,8 +157,8 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage converts a grant to an API message. The message contains the durations of the caller's wait: unsynced
-// for the list of existing pods, resolving for the lookup of the image, and the phases in the grant.
+// grantedMessage converts a grant to an API message. The message contains the phases of the caller's wait. The wait for
+// the list of existing pods lasted for the duration unsynced, and the lookup of the image for the duration resolving.
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{

@@ -19,7 +19,7 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks up an image in the background, and then calls found in the manager's main goroutine.
+	// lookUpImage looks up an image in the background, and then calls the callback in the manager's main goroutine.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter

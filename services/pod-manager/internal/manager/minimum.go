@@ -95,7 +95,7 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the images with a minimum number of pods. It also ends minimums that are no longer configured.
+// listedImages returns the images with a minimum number of pods. It removes minimums that are no longer configured.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -106,8 +106,8 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods applies an image's minimum number of pods to the digest that a lookup found. If the tag moved, it ends the
-// minimum for the former digest.
+// keepPods applies an image's minimum number of pods to the digest that a lookup found. If the tag moved, it removes
+// the minimum number from the former digest's pool.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {

@@ -98,7 +98,7 @@ func (s Settings) workloadWith(f podspec.Function, limits pool.Limits, entry cac
 	}
 }
 
-// override assigns value to *to, unless value is zero.
+// override replaces a setting with a value, unless the value is zero.
 func override[T int | ~int64](to *T, value T) {
 	if value != 0 {
 		*to = value

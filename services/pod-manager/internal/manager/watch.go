@@ -69,7 +69,7 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp adds more, 1 or -1, to the number of leases that wait for the lookup of an image.
+// lookUp updates the number of leases that wait for the lookup of an image. The argument more is 1 or -1.
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

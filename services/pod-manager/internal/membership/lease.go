@@ -26,7 +26,7 @@ const (
 	prefix = "fnr-"
 )
 
-// newLease returns the Lease object that describes a replica. Its renew time informs users, and replicas ignore it.
+// newLease returns the Lease object that describes a replica. Its renew time is for users, and replicas ignore it.
 func newLease(m Member, now time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{

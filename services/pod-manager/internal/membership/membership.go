@@ -37,8 +37,7 @@ const (
 	maxRightsInterval = 15 * time.Minute
 	// minPause is the minimum pause between two renewals, even if the Kubernetes API is slow.
 	minPause = 100 * time.Millisecond
-	// cycleTimeout limits a renewal of the Lease and the following list of Leases. It suffices if each request lasts 2.5
-	// s.
+	// cycleTimeout limits a renewal of the Lease and the following list of Leases. It permits 2.5 s for each request.
 	cycleTimeout = 6 * time.Second
 )
 
@@ -50,8 +49,8 @@ type Config struct {
 	// Address is the address where gateways reach this replica, as host:port. It is empty if gateways cannot reach
 	// it.
 	Address string
-	// Starting is the reason that this replica owns no functions before [Keeper.Started], unless it is the only replica.
-	// If Starting is empty, this replica owns functions from the beginning.
+	// Starting is the reason that this replica owns no functions before the call of [Keeper.Started]. It has no effect if
+	// this replica is the only replica. If Starting is empty, this replica owns functions from the beginning.
 	Starting string
 	// Now returns monotonic time.
 	Now func() time.Time
@@ -121,9 +120,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // renewAndList renews this replica's Lease, and then lists the Leases of all replicas, unless the renewal was
-// forbidden. If either request is forbidden, it forgets the other replicas 15 s (aliveFor) after the last list, so that
-// this replica owns all functions. The requests continue after ctx is done, because a canceled write would leave the
-// version of the Lease unknown. Run needs this version to delete the Lease.
+// forbidden. If either request is forbidden, it forgets the other replicas 15 s (aliveFor) after the last list, and
+// this replica then owns all functions. The requests continue after ctx is done. If a write were cancelled, the version
+// of the Lease would be unknown, and Run could not delete the Lease.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()
@@ -255,8 +254,8 @@ func (k *Keeper) Owners() Owners {
 func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
 // Owns reports whether this replica certainly owns an image's function now. It returns false if the last list of Leases
-// is too old, unless the right to list them is missing. Callers must call it right before each deletion of a pod,
-// because an earlier result may be outdated after a pause of the process.
+// is too old, but not if this replica lacks the right to list them. Callers must call Owns right before each deletion
+// of a pod, because an earlier result may be outdated after a pause of the process.
 func (k *Keeper) Owns(image string) bool { return k.isCurrent() && k.Owners().Owner(image).Mine }
 
 // isCurrent reports whether this replica has listed all Leases recently, or cannot list them for lack of rights.

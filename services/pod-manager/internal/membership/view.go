@@ -45,7 +45,7 @@ type agedLease struct {
 	changed time.Time
 }
 
-// observe returns the snapshot after a new list of all Leases. Unchanged Leases keep their last time of change.
+// observe returns the snapshot after a new list of all Leases. An unchanged Lease keeps the time of its last change.
 func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	next := view{at: now}
 	for i := range all {
@@ -60,7 +60,7 @@ func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	return next
 }
 
-// aliveMembers returns the living replicas except the replica named without, sorted by name.
+// aliveMembers returns the living replicas, sorted by name. It omits the replica with the given name.
 func (v view) aliveMembers(without string) []Member {
 	var alive []Member
 	for _, seen := range v.leases {

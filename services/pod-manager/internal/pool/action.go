@@ -104,7 +104,7 @@ type Extend struct {
 }
 
 // Probe checks the health of a pod repeatedly until the pod is healthy or deleted, or Timeout has passed. The result is
-// the event [Probed]. If the pod does not answer for 2 s, a single event [Unanswered] is sent before.
+// the event [Probed]. If the pod has not answered after 2 s, a single event [Unanswered] precedes the result.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity

@@ -13,7 +13,7 @@ type Function struct {
 	Digest string
 }
 
-// Limits restricts a function's pods and leases. MaxPods, MaxWaitlistLength and MaxConcurrency count as 1 if zero.
+// Limits restricts a function's pods and leases. Zero counts as 1 in MaxPods, MaxWaitlistLength and MaxConcurrency.
 type Limits struct {
 	// MaxPods is the maximum number of usable pods, which accept leases now or later. Draining pods do not count, so that
 	// new pods can be created before draining pods are gone. While an outdated pod is replaced, one more pod may exist.

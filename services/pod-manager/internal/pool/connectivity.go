@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// silenceTimeout is the delay before a pod is drained after the report that it does not answer. This report follows 2
-	// s without an answer. silenceTimeout is also the minimum time between two tests of the network.
+	// silenceTimeout is the delay between the report that a pod does not answer (after 2 s) and the removal of the pod. It
+	// is also the minimum time between two tests of the network.
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the interval at which a few ready pods are probed to test the network while all pods answer.
 	sampleInterval = 5 * time.Second
@@ -70,8 +70,8 @@ func (m *Machine) sampleServing(s *step) {
 	}
 }
 
-// drainSilent drains a pod that does not answer a probe. If Kubernetes reports the pod as ready, this replica may
-// be disconnected instead. The pod is then probed again, and becomes ready again if it answers.
+// drainSilent drains a pod that does not answer a probe. If Kubernetes reports the pod as ready, the cause may be this
+// replica's own network. The pod is then probed again, and becomes ready again if it answers.
 func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 	p.removal.unexplained = true
@@ -113,8 +113,8 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost marks this replica as disconnected if at least two pods (minSilentPods) do not answer. After a change, it
-// emits [StandDown]. unheard is the number of pods that were silent since the last answer of any pod.
+// setLost marks this replica as disconnected if at least two pods (minSilentPods) do not answer. If the mark changes,
+// it emits [StandDown]. The argument unheard is the number of unresponsive pods since the last answer of any pod.
 func (m *Machine) setLost(s *step, unheard int) {
 	former, lost := m.connectivity.lost, ""
 	if unheard >= minSilentPods {

@@ -113,8 +113,8 @@ const (
 	None ProblemKind = iota
 	// Stuck means that the pod may still become ready, but a user may have to act, for instance if an image pull fails.
 	Stuck
-	// Held means that a temporary problem delays the pod. The pod becomes ready without a user, for instance when a node
-	// is free or the Kubernetes API recovers.
+	// Held means that a temporary problem delays the pod. The pod becomes ready without action by a user, for instance
+	// when a node is free or the Kubernetes API recovers.
 	Held
 	// Lost means that this pod will not serve, for instance after an eviction. A new pod may serve.
 	Lost
@@ -124,7 +124,7 @@ const (
 	Fatal
 )
 
-// mayPass reports whether the problem may end by itself, so that the pod becomes ready.
+// mayPass reports whether the problem may disappear without a new pod.
 func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 
 // broken reports whether the problem prevents the pod from ever becoming ready.
@@ -168,8 +168,8 @@ type OwnersChanged struct {
 	Owner func(Function) Owner
 	// Replicas is the number of replicas that share the functions.
 	Replicas int
-	// Lost is the reason that this replica cannot use the Kubernetes API. It is empty if this replica can use the API,
-	// or if no replica can.
+	// Lost is the reason that this replica cannot use the Kubernetes API. It is empty if this replica can use the API. It
+	// is also empty if the API is unavailable to all replicas.
 	Lost string
 }
 

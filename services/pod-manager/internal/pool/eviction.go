@@ -30,7 +30,7 @@ type capacity struct {
 
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether pool p may create a pod now, because the quota has room and no other pool is first.
+// admits reports whether pool p may create a pod now: the quota has room, and no other pool is first in the line.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	line := c.rankedLine()
 	return !c.atQuota(now) && (len(line) == 0 || line[0] == p)
@@ -59,10 +59,10 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. Pods that are already
-// being removed make room for the first pools in line. If this replica has no idle pods, it redirects the callers of a
-// pool without pods to other replicas, which know the idle pods of their own functions best. It drains pods of other
-// owners last, see mayEvictForeign.
+// evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. Each pod that is
+// already being removed makes room for a pool at the start of the line, without an eviction. If this replica has no
+// idle pods, it redirects the callers of a pool without pods to other replicas, because each replica knows the idle
+// pods of its own functions best. It drains pods of other owners last, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -80,8 +80,8 @@ func (m *Machine) evictIdle(s *step) {
 	}
 }
 
-// evictFor drains the first idle pod of another pool to make room for p, and removes the pod from idle. It returns
-// false if there is no such pod.
+// evictFor drains the first idle pod of another pool to make room for pool p. It also removes this pod from the list of
+// idle pods. It returns false if there is no such pod.
 func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	i := slices.IndexFunc(*idle, func(pod *pod) bool { return pod.pool != p })
 	if i < 0 {
@@ -98,8 +98,8 @@ func evictFor(s *step, p *pool, idle *[]*pod) bool {
 }
 
 // mayEvictForeign reports whether idle pods of other owners may be drained to make room for a pool. If callers can use
-// another replica, a lease must first wait for 20 s (takeoverTime). Within this time, an owner that cannot write the
-// use of its pods to the Kubernetes API loses its functions.
+// another replica, a lease must first wait for 20 s (takeoverTime). An owner without access to the Kubernetes API
+// cannot report that its pods are in use. Within the 20 s, such an owner loses its functions.
 func (m *Machine) mayEvictForeign(s *step, p *pool) bool {
 	return m.config.InProcess || p.owner.Alone ||
 		(len(p.queue) > 0 && s.age(p.queue[0].requested.at) >= takeoverTime)
@@ -119,8 +119,8 @@ func (m *Machine) countLeaving(now time.Time) int {
 }
 
 // idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned is
-// false, it returns all other idle pods, except pods whose expiry another replica recently extended. Replicas regularly
-// extend the expiry of pods in use, so another replica may use such a pod.
+// false, it returns all other idle pods, except pods whose expiry another replica recently extended. These pods are
+// probably in use, because replicas regularly extend the expiry of pods in use.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {

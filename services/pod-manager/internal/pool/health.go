@@ -44,8 +44,8 @@ func (p *pod) endProbe(s *step) {
 	}
 }
 
-// check probes a ready pod that may be broken. The pod gets no leases until it answers. early sets checkedEarly, and
-// reason is shown to users.
+// check probes a ready pod that may be broken. The pod gets no leases until it answers. The argument early is true if
+// no lease has reported the pod as broken. The reason is shown to users.
 func (p *pod) check(s *step, early bool, reason string) {
 	p.setState(s.at, checking, reason)
 	p.health.checkedEarly = early
@@ -66,15 +66,15 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the previous observation. Containers that
-// Kubernetes never reported as running do not count, because a probe may succeed before this report.
+// containersStopped reports whether a pod's containers stopped since the previous observation. It ignores containers
+// that Kubernetes has not reported as running yet, because this report may be late.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
 	return !p.observed.containersRun() && (p.ran || stalled || lostAddress)
 }
 
-// lostReadiness reports whether Kubernetes no longer reports a serving pod as ready, such as after a node failure.
+// lostReadiness reports whether Kubernetes no longer reports a serving pod as ready, for instance after a node failure.
 func (p *pod) lostReadiness(before Observation) bool {
 	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
@@ -87,15 +87,15 @@ func (p *pod) restart(now time.Time) {
 	p.ran = false
 }
 
-// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, the
-// report may arrive after the check of the pod, at any time until the pod is gone.
+// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, this
+// report may arrive after the check of the pod, but not after the end of the pod.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
 // isStalled reports whether a pod's problem lasted so long that waiting leases must fail. For problems such as an
-// unavailable registry, the limit is at most 2 seconds. For a pod without a node, the limit is unscheduled, because an
-// autoscaler may need minutes to add a node.
+// unavailable registry, the limit is at most 2 seconds. For a pod without a node, the argument unscheduled is the
+// limit, because an autoscaler may need minutes to add a node.
 func (p *pod) isStalled(now time.Time, unscheduled time.Duration) bool {
 	timeout := min(unscheduled, 2*time.Second)
 	if p.observed.Phase == PhaseScheduling {
@@ -121,8 +121,8 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that was not ready, or not there, before its timeout. expected is "ready" or
-// "there".
+// lateProblem returns the problem of a pod that did not become ready, or did not appear in Kubernetes, before its
+// timeout. The argument expected is "ready" or "there".
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -143,11 +143,11 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of failed attempts in a row to create a pod, after which waiting leases are rejected. It
-	// applies to pods that are lost before they become ready.
+	// maxAttempts is the number of consecutive failed attempts to create a pod after which waiting leases are rejected. It
+	// applies if the new pods are lost before they become ready.
 	maxAttempts = 3
-	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
-	// cause is temporary, the maximum is maxHeldBackoff, because leases wait for the next attempt.
+	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. For a
+	// temporary problem ([Held]), the maximum is maxHeldBackoff, because leases continue to wait for the next attempt.
 	minBackoff     = time.Second
 	maxBackoff     = 30 * time.Second
 	maxHeldBackoff = 4 * time.Second
@@ -168,7 +168,7 @@ type failure struct {
 }
 
 // countAttempt counts a failed attempt to create a pod, and delays the next attempt. The delay doubles with each
-// attempt. If the new pods were lost, only the third consecutive failure (maxAttempts) causes a delay.
+// attempt. If new pods are lost, the delays start with the third consecutive failure (maxAttempts).
 func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
@@ -185,8 +185,8 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	f.until = now.Add(f.backoff)
 }
 
-// backsOff reports whether it is too early for the next attempt to create a pod. needed is true if leases need the pod.
-// Otherwise, attempts are at least a minute (failureMemory) apart.
+// backsOff reports whether it is too early for the next attempt to create a pod. If no lease needs the pod (needed is
+// false), an attempt must be at least a minute (failureMemory) after the last failure.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
@@ -209,8 +209,8 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt to create a pod. It ignores a pod that was ready, unless new pods
-// would have the same problem. If several pods are lost together, only the first counts.
+// countLoss counts a lost pod as a failed attempt to create a pod. The loss of a pod that was ready counts only if the
+// problem would also affect new pods. If several pods are lost together, only the first counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {

@@ -180,8 +180,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// Leases wait for capacity at most as long as a pod may take to become ready. A longer wait means that Kubernetes does
-	// not delete draining pods, or that too many pools need a pod.
+	// Leases wait for capacity at most as long as a pod may take to become ready. If the wait is longer, Kubernetes does
+	// not delete draining pods, or too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
@@ -338,7 +338,8 @@ func (e CreateFailed) applyTo(m *Machine, s *step) {
 		return
 	}
 	if e.Problem.Kind == Held && !m.config.InProcess {
-		// Gateways get the error after some attempts, because they can retry. Callers in this process wait instead.
+		// For gateways, count the failure as Lost, so that they get an error after some attempts and can retry. Callers in
+		// this process continue to wait instead.
 		e.Problem.Kind = Lost
 	}
 	// Redirect callers only if other replicas may exist. Otherwise, callers get the error after some attempts.
@@ -450,8 +451,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // the replica that owns the function decides
 		case pod.state == creating:
-			// Remove the pod only from memory. It may not exist, or another replica may use it, because replicas choose equal
-			// names. If the pod exists, a later event adds it again.
+			// Remove the pod only from memory. It may not exist. If it exists, another replica may use it, because replicas
+			// choose equal names. A later event then adds the pod again.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

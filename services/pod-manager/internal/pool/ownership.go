@@ -55,13 +55,13 @@ func (p *pool) handOver(s *step) {
 	}
 }
 
-// isManaged reports whether this replica creates and probes pods of the pool. It does so for the pools that it owns,
-// and for pools for which callers wait here.
+// isManaged reports whether this replica creates and probes pods of the pool. It does so if it owns the pool, or if
+// callers wait here for a pod of the pool.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
 // incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It also returns
-// "" if this replica is certainly the owner. A disconnected replica remains the owner only if all replicas are
-// disconnected, so that no other replica could serve better.
+// "" if this replica is certainly the owner. A disconnected replica is the owner only if all replicas are disconnected.
+// Another replica could then not serve the pool either.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || p.owner.isCertain() {
 		return ""
@@ -70,8 +70,8 @@ func (m *Machine) incapacity(p *pool) string {
 }
 
 // trustReadiness adopts the readiness that Kubernetes reports for a pod of another replica's function. The owner probes
-// the pod. This replica probes it only while leases wait for it here (see probeForOwner). It must still know the ready
-// pods, because it grants leases on them when gateways cannot reach the owner.
+// the pod. This replica probes it only while leases wait for it here (see probeForOwner). This replica grants leases on
+// the ready pods if gateways cannot reach the owner, and therefore must know them.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// moment identifies an event by its number and its time.
+// moment identifies an event by its number, and also contains its time.
 type moment struct {
 	event uint64
 	at    time.Time
@@ -67,7 +67,7 @@ type pod struct {
 	ran             bool      // true if Kubernetes reported that the containers run
 	learnedAt       moment    // first event about the pod
 	becameReady     moment    // zero until the pod was ready
-	stalledSince    time.Time // start of a problem that may pass, such as a failing image pull, or zero
+	stalledSince    time.Time // start of a possibly temporary problem, such as a failing image pull, or zero
 
 	expiry  expiry
 	use     use
@@ -208,7 +208,8 @@ func (p *pod) returnToStarting(s *step) {
 	}
 }
 
-// changedSinceDrain reports whether a draining pod changed in Kubernetes. Another replica may then use the pod.
+// changedSinceDrain reports whether a pod changed in Kubernetes after this replica began to drain it. The change may
+// show that another replica uses the pod.
 func (p *pod) changedSinceDrain() bool {
 	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
@@ -228,8 +229,8 @@ type expiry struct {
 // extensionInterval returns the minimum change of a pod's expiry that is written to the Kubernetes API.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// mergeAnnotation adopts a later expiry from the pod's annotation, because another replica may have extended it. A zero
-// annotation means that the pod has none, and the next scan writes it.
+// mergeAnnotation adopts a later expiry from the pod's annotation, because another replica may have extended it. If the
+// pod lacks the annotation, the argument is the zero time. The next scan then writes the annotation.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation

@@ -117,8 +117,8 @@ func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || (pod.state.usable() && len(p.queue) > 0)
 }
 
-// inMinimum reports whether a pod belongs to the pool's minimum number of pods, and so must not expire. Once a pod of
-// the current version is ready, outdated pods no longer belong to it.
+// inMinimum reports whether the pool needs a pod for its minimum number of pods. Such a pod must not expire. Once a pod
+// of the current version is ready, outdated pods no longer count towards the minimum.
 func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
 	n := 0
@@ -149,7 +149,7 @@ func (p *pool) configure(s *step, c Config) {
 	s.markDirty(p)
 }
 
-// followObservation updates the state of a pod to its last observation. before is the previous observation.
+// followObservation updates the state of a pod after an observation. The argument before is the previous observation.
 func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	o := pod.observed
 	switch {
@@ -180,8 +180,8 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
 }
 
-// extendNeeded extends the expiry of pods that are in use or belong to the minimum number of pods. It runs with
-// each tick, because the time to live may be shorter than the scan interval.
+// extendNeeded extends the expiry of pods that are in use or needed for the minimum number of pods. It runs with each
+// tick, because the time to live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
 		if pod.state != deleting && (p.isNeeded(pod) || p.inMinimum(s.at, pod)) {
@@ -205,7 +205,7 @@ func (p *pool) collectExpired(s *step) {
 	}
 }
 
-// reuseExpired cancels the removal of expired pods for waiting leases, if Kubernetes did not delete the pods.
+// reuseExpired cancels the removal of expired pods that waiting leases need, unless Kubernetes already deletes them.
 func (p *pool) reuseExpired(s *step) {
 	for _, pod := range p.pods {
 		expired := pod.state == draining && pod.removal.eviction == evictionTTL
@@ -250,16 +250,17 @@ func (p *pool) trimSurplus(s *step) {
 // and no caller would get a pod.
 const versionGrace = time.Minute
 
-// otherVersion reports whether a pod was built from another template or with other settings than the pool's current
-// version. It returns false while the current template is unknown.
+// otherVersion reports whether a pod was built from a template or settings that differ from the pool's current version.
+// It returns false while the current template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
 	made := version{pod.observed.TemplateVersion, pod.observed.SettingsVersion}
 	return pod.uid != "" && p.version.template != "" && made != p.version
 }
 
 // isOutdated reports whether a pod must be replaced, because its template or settings changed. If replicas coordinate,
-// the version of the function's owner counts. If they do not, pods created after this replica received its version
-// stay. Otherwise, replicas could replace each other's pods for hours, with many cold starts.
+// the function's owner decides by its own version. If replicas do not coordinate, each replica keeps pods that were
+// created after it received its version. Otherwise, replicas could replace each other's pods for hours, with many cold
+// starts.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -292,9 +293,9 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	return serving, current, outdated
 }
 
-// versionTarget returns the number of pods that the pool needs with the current template and settings. They must
-// suffice for all leases, including leases on draining pods, and for the minimum number of pods. The number is at least
-// 1 if a pod was used since the current version arrived.
+// versionTarget returns the number of pods that the pool needs with the current template and settings. It is sufficient
+// for all leases, including leases on draining pods, and for the minimum number of pods. It is at least 1 if a pod was
+// used since the current version arrived.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
@@ -307,7 +308,7 @@ func (p *pool) versionTarget() int {
 }
 
 // needsSurge reports whether the pool needs an additional pod to replace an outdated pod that still serves. Pods are
-// replaced one after another, and only in pools that are used or have a minimum number of pods.
+// replaced one after another. Unused pools without a minimum number of pods need no replacement.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
 	wanted := p.versionTarget()

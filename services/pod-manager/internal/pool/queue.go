@@ -54,7 +54,7 @@ func (t *leaseTable) dequeue(l *lease) {
 	}
 }
 
-// reject removes a waiting lease from the queue, and sends the rejection r to its caller. It sets r.Lease.
+// reject removes a waiting lease from the queue, and sends the rejection r with the lease's id to the caller.
 func (t *leaseTable) reject(s *step, l *lease, r Reject) {
 	t.dequeue(l)
 	delete(t.known, l.id)
@@ -68,7 +68,7 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 }
 
 // grantWaiting grants waiting leases in order of arrival, as long as ready pods have capacity. It skips a lease while
-// the cause of its caller's earlier failures may still be reported.
+// the kubelet may still report that the caller's earlier pods ran out of memory.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -154,8 +154,8 @@ func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Proble
 	}
 }
 
-// redirectLease tells a waiting caller to use the replica with the address owner. If owner is empty, the caller may
-// choose any other replica.
+// redirectLease redirects a waiting caller to the replica with the given address. If the address is empty, the caller
+// may choose any other replica.
 func (t *leaseTable) redirectLease(s *step, l *lease, owner, reason string) {
 	t.reject(s, l, Reject{Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
 }
@@ -242,7 +242,7 @@ const (
 	outOfMemory
 )
 
-// memoryVerdictOf determines if several pods failed during an evaluation, all because they ran out of memory. The
+// memoryVerdictOf determines if several pods failed during an evaluation, and each of them ran out of memory. The
 // result may be pending, because a caller notices a failure before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {

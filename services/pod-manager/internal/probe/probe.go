@@ -35,7 +35,7 @@ type Prober struct {
 	current map[string]*probe // latest probe of each pod, by name
 }
 
-// probe is a health check of a pod. It ends with its result, its cancellation or the next check of the same pod.
+// probe is a health check of a pod. It ends with a result, by cancellation, or when the pod's next check begins.
 type probe struct {
 	action pool.Probe
 	ended  context.CancelFunc // cancels the current turn, nil between turns
@@ -43,14 +43,15 @@ type probe struct {
 	over   bool // true if cancelled or answered
 }
 
-// New returns a Prober, which passes each result to report as [pool.Probed] or [pool.Unanswered]. The Prober presents
-// the certificate of identity, if any, to pods. A pod that rejects the pod-manager as a caller counts as unhealthy.
+// New returns a Prober. It passes each result, [pool.Probed] or [pool.Unanswered], to the callback. If this program has
+// an identity, the Prober presents the identity's certificate to pods. A pod that rejects the pod-manager as a caller
+// counts as unhealthy.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.probeUntilServing, report)
 }
 
-// NewAsking is like [New], but checks the health of a pod by calling ask. ask returns nil as soon as the pod is
-// healthy, or the last error when ctx is done.
+// NewAsking is like [New], but checks the health of a pod with the function ask. This function must return nil as soon
+// as the pod is healthy, or the last error when ctx is done.
 func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(pool.Event)) *Prober {
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
@@ -147,9 +148,9 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	}
 }
 
-// finishTurn ends a turn of a probe, its limited time to run, and returns the event to report, or nil. A probe without
-// a result waits for another turn. [pool.Unanswered] is reported only after its first turn. stopped is true if the
-// probe was cancelled.
+// finishTurn records that a probe's turn (its limited time to run) is over. It returns the event to report, or nil if
+// there is none. A probe without a result waits for another turn. [pool.Unanswered] is reported only after the first
+// turn. The argument stopped is true if the probe was cancelled.
 func (p *Prober) finishTurn(former *probe, stopped bool, err error) pool.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,9 +4,9 @@ package probe
 
 import "slices"
 
-// queue contains the probes that wait for a turn, a limited time to run. Fresh probes have not had a turn yet. Tried
-// probes had a turn without success. Turns alternate between the newest fresh probe, the oldest fresh probe and the
-// oldest tried probe. This order protects new pods from waiting behind thousands of unresponsive pods, and no pod waits
+// queue contains the probes that wait for a turn. A turn is a limited time to run. Fresh probes have not had a turn
+// yet. Tried probes had a turn without success. Turns alternate between the newest fresh probe, the oldest fresh probe
+// and the oldest tried probe. New pods therefore do not wait behind thousands of unresponsive pods, and no pod waits
 // forever. Cancelled probes stay in the queue until they outnumber the other probes.
 type queue struct {
 	fresh, tried []*probe
