@@ -25,8 +25,8 @@ type porchFollower struct {
 	board *binaries.Board
 }
 
-// functionConfigs returns a watcher of Porch's FunctionConfigs and pod templates. The watcher calls use with each new
-// pod template, and calls configure with the settings of all FunctionConfigs after each change.
+// functionConfigs returns a watcher of Porch's FunctionConfigs and pod templates. It passes each new pod template to
+// the callback use. After each change, it passes all FunctionConfigs' settings to the callback configure.
 func (c *Config) functionConfigs(
 	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
 	clock *kubeclient.Clock, client kubernetes.Interface, frame servermain.Frame,

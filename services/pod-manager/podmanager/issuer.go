@@ -71,8 +71,8 @@ func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 
 const (
 	// livesOfAuthority is the ratio of a certificate authority's life to a certificate's life. An authority is replaced at
-	// half of its life. A new authority signs certificates only after a certificate's life, because all programs then
-	// trust it.
+	// half of its life. A new authority signs certificates only when it is as old as a certificate's life. All programs
+	// trust it by then.
 	livesOfAuthority = 30
 	minLife          = 30 * time.Second
 	maxIssuerPause   = time.Minute
@@ -94,14 +94,14 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 // certificateIssuer is the component that issues certificates. The zero value issues no certificates.
 type certificateIssuer struct {
 	component serve.Component
-	// refused receives the error if the issuer cannot issue this program's own certificate. It is nil if this program
-	// gets its certificate elsewhere.
+	// refused receives the error if the issuer cannot issue this program's own certificate. It is nil if another issuer
+	// provides this certificate.
 	refused <-chan error
 }
 
 // newIssuer returns an issuer of certificates. The issuer writes its certificate authority, and the certificates of
 // other programs, to Secrets in the given namespace. If this program has no certificate yet, the issuer also issues a
-// certificate for it, with the SPIFFE ID own, and keeps this certificate in memory.
+// certificate for this program and keeps it in memory. The argument own is the SPIFFE ID in this certificate.
 func (c *Config) newIssuer(
 	setup issuer.Config, own, namespace string, frame *servermain.Frame,
 ) (certificateIssuer, error) {

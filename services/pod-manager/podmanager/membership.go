@@ -17,9 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// membership returns a Keeper, which divides the functions among the running replicas. address is this replica's
-// address for gateways, or empty if callers are in the same process. changed is called with an event after each change
-// of the division.
+// membership returns a Keeper, which divides the functions among the running replicas. The argument address is the
+// address where gateways reach this replica. It is empty if callers are in the same process. The callback receives an
+// event each time the owners of functions change.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame servermain.Frame,
@@ -32,7 +32,7 @@ func (c *Config) membership(
 	})
 }
 
-// after returns a task that waits until the channel signal is closed, and then calls do.
+// after returns a task that waits until the channel is closed, and then calls the function.
 func after(signal <-chan struct{}, do func()) serve.Task {
 	return func(ctx context.Context) error {
 		select {

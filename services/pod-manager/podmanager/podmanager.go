@@ -143,9 +143,9 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 }
 
 // NewManager returns a Manager for callers in the same process. It starts nothing and sends no requests. If the program
-// has no certificate, the Manager issues a certificate for calls to function pods. All replicas share a certificate
-// authority in a Secret. This Secret is in the namespace of function pods, because the Role of Porch's main branch
-// permits Secrets only there.
+// has no certificate, the Manager issues a certificate for calls to function pods. The certificate authority is in a
+// Secret that all replicas share. This Secret is in the namespace of function pods, because the Role of Porch's main
+// branch permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
 	var own certificateIssuer
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {

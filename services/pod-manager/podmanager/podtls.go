@@ -27,8 +27,8 @@ type podTLS struct {
 	known chan struct{}
 }
 
-// podTLS returns a component that calls use with the TLS settings of new function pods after each change. The component
-// does nothing if this program has no identity, or if PodTLS is off.
+// podTLS returns a component that passes the TLS settings of new function pods to the callback after each change. The
+// component does nothing if this program has no identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -49,8 +49,8 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermai
 }
 
 // Run updates the TLS settings of new pods when this program's certificate or trusted authorities change, until ctx is
-// cancelled. If the certificate cannot be issued, pods are created without certificates, because otherwise all
-// functions in pods would fail.
+// cancelled. If the certificate cannot be issued, pods are created without certificates. Otherwise, all functions in
+// pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
 	certified := telemetry.Must(p.meter.Int64Gauge("fn.pods.certified", metric.WithDescription(
 		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+

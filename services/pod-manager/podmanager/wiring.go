@@ -94,7 +94,7 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	}), nil
 }
 
-// openCacheConfig opens the pod cache configuration, and calls changed with its settings after each change.
+// openCacheConfig opens the pod cache configuration. After each change, it passes the settings to the callback.
 func (c *Config) openCacheConfig(
 	changed func(map[string]cacheconfig.Entry), log *slog.Logger,
 ) (*cacheconfig.File, error) {
@@ -116,7 +116,7 @@ func (c *Config) cluster(
 }
 
 // launcher returns the configured method of adding the wrapper server to pods of the built-in template. If FNR_LAUNCHER
-// is auto, the result applies until the first automatic choice. It has no effect on users' templates.
+// is auto, it returns the method for the time before the first automatic choice. It has no effect on users' templates.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == string(podspec.ImageVolume) && c.Template == "" {
 		return podspec.ImageVolume
@@ -128,8 +128,8 @@ func (c *Config) launcher() podspec.Launcher {
 // pods.
 func (c *Config) choosesLauncher() bool { return c.Launcher == launcherAuto && c.Template == "" }
 
-// launching returns the component that chooses a method of adding the wrapper server to pods, and calls use with each
-// choice. It is nil if FNR_LAUNCHER or a user's template makes the choice.
+// launching returns the component that chooses a method of adding the wrapper server to pods. The component passes each
+// choice to the callback. It is nil if FNR_LAUNCHER or a user's template makes the choice.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.choosesLauncher() {
 		return nil
@@ -196,8 +196,8 @@ func (c *Config) minPods() int {
 
 // PodEnv returns the variables in environ that are also set for wrapper servers in function pods. These are the
 // variables of OpenTelemetry, except variables that identify the process, contain credentials, or name files, which are
-// missing in pods. All other variables are excluded, because other users write the functions. A template may add
-// variables.
+// missing in pods. All other variables are excluded, because functions, which other users write, must not read them. A
+// template may add variables.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
 	for _, variable := range environ {

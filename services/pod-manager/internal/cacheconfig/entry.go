@@ -82,7 +82,7 @@ func (e *entry) readField(field string, value *yaml.Node) {
 	}
 }
 
-// setDuration parses a duration such as 30m into *to, or adds an error if the duration is invalid.
+// setDuration parses and stores a duration such as 30m. It adds an error if the duration is invalid.
 func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -95,7 +95,7 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	*to = d
 }
 
-// setNumber parses a whole number into *to. Zero means the default, as if the field were missing.
+// setNumber parses and stores a whole number. Zero means the default, as if the field were missing.
 func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	if n := e.setCount(field, value, "the default", math.MaxInt32); n != nil {
 		*to = *n
@@ -106,8 +106,8 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 // running.
 const maxMinPods = 1000
 
-// setCount parses a whole number from zero to most. It returns nil if the value is null or invalid. none is the meaning
-// of zero in error texts, for example "off".
+// setCount parses a whole number from zero to a maximum. It returns nil if the value is null or invalid. The argument
+// none explains the number zero in error texts, for example "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

@@ -54,8 +54,8 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 	return c
 }
 
-// readPart decodes a part of a FunctionConfig, such as podExecutor. It adds the part's problems to found, and
-// returns nil if the part is missing or invalid.
+// readPart decodes a part of a FunctionConfig, such as podExecutor. It appends the part's problems to the list found,
+// and returns nil if the part is missing or invalid.
 func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
 	if !spec.has(field) {
 		return nil
@@ -165,7 +165,7 @@ type settings struct {
 // maxSettings is the maximum size of [SettingsAnnotation] in bytes. All settings together require much less.
 const maxSettings = 4 << 10
 
-// readSettings parses the annotation [SettingsAnnotation]. If a value is invalid, none of its settings apply.
+// readSettings parses the annotation [SettingsAnnotation]. If any value is invalid, the whole annotation is ignored.
 func readSettings(text string, found *problems) settings {
 	if len(text) > maxSettings {
 		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)

@@ -24,7 +24,7 @@ type object struct {
 	problems *problems
 }
 
-// addInvalid adds the problem that the value of a field is invalid. wanted describes the valid values to users.
+// addInvalid adds the problem that a field's value is invalid. The argument wanted describes valid values to users.
 func (o object) addInvalid(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it must be %s", o.pathOf(field), formatValue(value), wanted)
 }
@@ -61,7 +61,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns the strings in a list field. A list with more than most strings is invalid.
+// texts returns the strings in a list field. A list is invalid if it contains more strings than the maximum.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -87,7 +87,7 @@ func (o object) texts(field string, most int) []string {
 	return texts
 }
 
-// number returns the whole number in a field. It returns nil if the number is missing, invalid or greater than most.
+// number returns the whole number in a field. It returns nil if the number is missing, invalid or above the maximum.
 func (o object) number(field string, most int) *int {
 	if !o.has(field) {
 		return nil
@@ -115,7 +115,7 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns the duration in a field, or zero if the duration is missing, invalid or less than least.
+// duration returns the duration in a field. It is zero if the duration is missing, invalid or below the minimum.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0

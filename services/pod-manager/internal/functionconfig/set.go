@@ -27,8 +27,8 @@ type Set struct {
 	// ranges contains the settings for version constraints such as ~0.4, by repository. Settings from older objects
 	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains, by repository, the oldest settings that apply to single tags. They conflict with younger settings
-	// for all tags of the repository.
+	// tagged contains, by repository, the oldest settings that apply to single tags. A younger FunctionConfig for all tags
+	// of the repository gets a problem, because its settings do not apply to these tags.
 	tagged map[string]*Function
 	// problems contains the problems of each object as texts for users, by the object's name.
 	problems map[string][]string
@@ -85,8 +85,8 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of a FunctionConfig for its images. taken contains the images for which an older
-// FunctionConfig already has a binary. For these images, addBinary only adds a problem to found.
+// addBinary adds the local binary of a FunctionConfig for its images. The map taken contains the images that an older
+// FunctionConfig already configured, with the older object's name. For these images, addBinary only reports a problem.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	b := binaries.Binary{Config: c.Name, Path: c.Binary.Path, Prefork: c.Binary.Prefork}
 	for _, repository := range repositories {
@@ -139,8 +139,8 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores f as the settings for the pods of an image. owner contains the settings of an older FunctionConfig for
-// this image, or is nil. If owner is set or there are too many images, claim adds a problem to found and returns false.
+// claim stores f as the settings for an image's pods. It instead reports a problem and returns false if there are too
+// many images, or if an older FunctionConfig already configures this image (owner is not nil).
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -157,8 +157,8 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 // maxConflicts is the maximum number of conflicting images that the status of an object lists.
 const maxConflicts = 5
 
-// conflict adds the problem that an older FunctionConfig, owner, already configures an image. part is the conflicting
-// field, such as podExecutor.
+// conflict adds the problem that an older FunctionConfig already configures an image. The argument owner is the name of
+// the older object, and part is the conflicting field, such as podExecutor.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0

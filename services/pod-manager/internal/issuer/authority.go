@@ -71,9 +71,9 @@ func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities
 	return append(valid, next), nil
 }
 
-// chooseSigner returns the authority that signs new certificates: the newest authority that all programs trust.
-// Programs trust an authority once its age is at least spread. If no authority is old enough, the oldest authority
-// signs.
+// chooseSigner returns the authority that signs new certificates: the newest authority that all programs trust. All
+// programs trust an authority once its age has reached the given duration. If no authority is old enough, the oldest
+// authority signs.
 func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {

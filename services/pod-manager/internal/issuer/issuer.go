@@ -35,8 +35,8 @@ type Config struct {
 	Authority string
 	// Certificates contains the SPIFFE ID of each certificate to issue, by the name of its Secret.
 	Certificates map[string]mtls.ID
-	// Held configures the certificate that the issuer's own program keeps in memory. It is nil if this program gets
-	// its certificate elsewhere.
+	// Held configures the certificate that the issuer's own program keeps in memory. It is nil if another issuer provides
+	// this program's certificate.
 	Held *Held
 	// Create is true if the issuer creates the authority's Secret when it is missing.
 	Create bool
@@ -144,8 +144,8 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// renewAuthorities removes expired authorities from a Secret's data, and adds a new authority when it is due. If
-// data changed, the caller must store data and then call written. Otherwise written is nil.
+// renewAuthorities removes expired authorities from a Secret's data, and adds a new authority when it is due. After a
+// change, the caller must store the data and then call the returned function. It is nil if nothing changed.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -163,8 +163,8 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate replaces the certificate in a Secret's data if it is due, and updates the authorities. If data
-// changed, the caller must store data and then call written. Otherwise written is nil.
+// renewCertificate replaces the certificate in a Secret's data if it is due, and updates the authorities. After a
+// change, the caller must store the data and then call the returned function. It is nil if nothing changed.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {

@@ -51,7 +51,7 @@ func PodID(reference, digest string, slot int) string {
 	return name + tail
 }
 
-// PoolID returns an id that all pods of a function share: the id of slot 0, which no pod has.
+// PoolID returns an id that all pods of a function share. It is the id of slot 0, a slot that no pod uses.
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
 // PodName returns a pod's name, which is the pod's id and a suffix. The suffix distinguishes the pod from the
@@ -68,8 +68,8 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 // label matches names and tags that are valid in a pod's id without changes.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readableParts returns the readable parts of a pod's id. These are the last path segment of the image reference,
-// and the tag after a dash and without dots. tag is empty if the reference has no tag.
+// readableParts returns the readable parts of a pod's id. The name is the last path segment of the image reference. The
+// tag is the image tag without dots, with a dash in front. It is empty if the reference contains no tag.
 func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {
@@ -81,8 +81,8 @@ func readableParts(reference string) (name, tag string) {
 // invalidRunes matches characters that are invalid in DNS labels.
 var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// labelPart converts a text to at most limit characters that are valid in a DNS label. It cuts the end of the text,
-// because the start is more specific.
+// labelPart converts a text to characters that are valid in a DNS label. If the text exceeds the limit, labelPart cuts
+// the end, because the start is more specific.
 func labelPart(text string, limit int) string {
 	text = invalidRunes.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")

@@ -27,8 +27,8 @@ type Builder struct {
 	// function's registry requires credentials. If PullSecret is empty, no pod refers to a Secret.
 	PullSecret string
 	// AlwaysPullSecret is true if all pods refer to the pull secret, because images of the template, such as the wrapper
-	// server's image, may be in private registries too. A kubelet sends credentials only to the registry that they are
-	// for.
+	// server's image, may be in private registries too. A kubelet sends credentials only to the registry to which they
+	// belong.
 	AlwaysPullSecret bool
 	// Args contains additional arguments of the wrapper server, in the form --flag=value. If the template sets the same
 	// flag, the template takes precedence.
@@ -75,9 +75,9 @@ func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	spec.NodeSelector[corev1.LabelArchStable] = architecture
 }
 
-// spreadPods makes the scheduler prefer nodes with fewer pods of the same function, so that the loss of a node
-// affects few of them. It is only a preference, because two pods on the same node are better than a single pod.
-// Spread constraints and anti-affinity of the template take precedence.
+// spreadPods makes the scheduler prefer nodes with fewer pods of the same function. The loss of a node then affects
+// only a few of the function's pods. It is only a preference, because two pods on the same node are better than a
+// single pod. Spread constraints and anti-affinity of the template take precedence.
 func spreadPods(pod *corev1.Pod, pool string) {
 	pod.Labels[LabelPool] = pool
 	affinity := pod.Spec.Affinity
@@ -93,7 +93,7 @@ func spreadPods(pod *corev1.Pod, pool string) {
 // SettingsVersion returns a hash of the template with its defaults, the builder's settings and the function's own
 // settings. Pods with another hash are outdated and are replaced. The template's version is not enough, because it is
 // only a ConfigMap's resourceVersion. The hash excludes the digest, and values that differ between a function's pods.
-// It also excludes the endpoint setting, because Services and pod IPs reach the same pods.
+// It also excludes the endpoint setting, which does not change the pods themselves.
 func (b Builder) SettingsVersion(r Request) string {
 	shape := []any{
 		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.Env, slices.Concat(b.Args, b.networkArgs(r.Function)),
@@ -148,8 +148,8 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// setNames returns the names of all variables, except variables with optional references, which the pod may leave
-// unset.
+// setNames returns the names of the variables that are certainly set in the pod. It omits variables with optional
+// references, because Kubernetes may leave them unset.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
 		if !isOptional(v.ValueFrom) && !slices.Contains(names, v.Name) {
@@ -167,7 +167,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
-// setsFlag reports whether args already contain the flag of the argument more, which has the form --flag=value.
+// setsFlag reports whether args already contain the same flag as another argument in the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -294,8 +294,8 @@ func (t *TLS) podID(namespace, pod string) string { return t.IDs + "/" + namespa
 // functions can read the arguments of the wrapper server.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// addIdentity adds a SPIFFE ID and its secret to a pod, and returns the wrapper server's arguments for TLS. It does
-// nothing if the request has no TLS.
+// addIdentity adds a SPIFFE ID, and the secret that proves it, to a pod. It returns the wrapper server's arguments for
+// TLS. Without TLS settings in the request, it does nothing.
 func (b Builder) addIdentity(pod *corev1.Pod, r Request) (args []string) {
 	if r.TLS == nil {
 		return nil

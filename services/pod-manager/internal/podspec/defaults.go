@@ -64,7 +64,7 @@ func unusedVariables(c *corev1.Container) (warnings []string) {
 // fillPod adds defaults to the fields of the pod itself, not of its containers.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
-		// Mount no service account token, because only pods with a service account from the template need its rights.
+		// Mount no service account token by default. Only pods with a service account from the template need a token.
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	if spec.EnableServiceLinks == nil {
@@ -146,8 +146,8 @@ func isNumericUser(user string) bool {
 }
 
 // fillResources adds the default resources to a container without any resources. If the template sets some resources,
-// it adds no others, because a default limit might be below the template's request. Ephemeral storage is an exception
-// and always gets its default. Templates rarely set it, and a function that fills the node's disk ends all pods of the
+// it adds no further resources, because a default limit might be below the template's request. Ephemeral storage always
+// gets its default, because templates rarely set it. A function that fills the node's disk would end all pods of the
 // node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
@@ -249,7 +249,7 @@ func rawMount(raw map[string]any) map[string]any {
 	return objectNamed(objectNamed(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
 }
 
-// objectNamed returns the entry with the given name in the list object[list], or nil if there is no such entry.
+// objectNamed returns the entry with the given name in a list field of an object, or nil if there is no such entry.
 func objectNamed(object map[string]any, list, name string) map[string]any {
 	items, _ := object[list].([]any)
 	for _, item := range items {

@@ -17,8 +17,8 @@ import (
 // outOfMemory is the reason in a container's status if the kernel killed the container because of its memory use.
 const outOfMemory = "OOMKilled"
 
-// newProblem returns a problem with a line of text for users. This line consists of a reason of Kubernetes, such as
-// "ErrImagePull", and its message, which may be empty.
+// newProblem returns a problem with a line of text for users. This line consists of a reason from Kubernetes, such as
+// "ErrImagePull", and the message of Kubernetes, which may be empty.
 func newProblem(kind pool.ProblemKind, word, text string) *pool.Problem {
 	return &pool.Problem{Kind: kind, Reason: joinTexts(word, text)}
 }
@@ -117,13 +117,13 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	})
 }
 
-// startup is the time after its start within which the exit of a container counts as a failed start. A failed start is
-// permanent, because the container would fail in the same way at its next start.
+// startup is the time within which the exit of a new container counts as a failed start. A failed start is permanent,
+// because the container would fail in the same way at its next start.
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container counts
-// as lost even if the kubelet restarts it. Its evaluations are lost, and another pod may be ready sooner. A container
-// that ran out of memory counts as lost even if it runs again, so that the callers of its evaluations get the
+// as lost even if the kubelet restarts it, because its evaluations are lost and another pod may be ready sooner. After
+// a container ran out of memory, it counts as lost even if it runs again. The callers of its evaluations then get the
 // out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
@@ -144,7 +144,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// A container that could not be started has a start time in 1970. It counts as failed at its start.
+	// A container that could not be started has a start time in 1970. Its exit counts as a failed start.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
@@ -200,8 +200,8 @@ func oneLine(text string) string {
 // startingReasons contains the reasons of waiting containers that will start without action by a user.
 var startingReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// failureReasons contains the reasons of waiting containers for which a user must act. If the value is false, the
-// kubelet's message may still show a transient cause. All other reasons count as transient.
+// failureReasons contains those reasons of waiting containers that require action by a user. If the value is false, the
+// cause may still be transient, depending on the kubelet's message. All other reasons count as transient.
 var failureReasons = map[string]bool{
 	"ErrImagePull":              false,
 	"ImagePullBackOff":          false,

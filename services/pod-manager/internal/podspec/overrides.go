@@ -85,9 +85,9 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 	return problems
 }
 
-// overlayResources returns the resources of a container, base, in which the function's own values replace single
-// values. Kubernetes rejects a request above its limit. In this case, the function's own value becomes both the request
-// and the limit.
+// overlayResources returns the resources of a container, with single values replaced by the function's own values.
+// Kubernetes rejects a request above its limit. In this case, the function's own value becomes both the request and the
+// limit.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

@@ -58,7 +58,7 @@ func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template
 	return t, warnings
 }
 
-// podWith returns the template's pod with a function's overrides. Fields that neither of them sets get defaults.
+// podWith returns the template's pod with a function's overrides. Fields that are still unset then get defaults.
 func (t Template) podWith(o *Overrides) *corev1.Pod {
 	if o == nil {
 		return t.pod.DeepCopy()
@@ -72,8 +72,8 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 // Version identifies the template. The pod-manager replaces pods of another version.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template with the version of another template. A switch between the two templates does not make
-// pods outdated.
+// CountAs returns the template, but with the version of another template. If the pod-manager switches between the two
+// templates, pods therefore do not become outdated.
 func (t Template) CountAs(other Template) Template {
 	t.version = other.version
 	t.content = other.content
@@ -123,8 +123,8 @@ func assembleTemplate(
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// userPod decodes and validates a user's pod, and lets prepare change the pod's spec. It returns the built-in pod
-// if raw is nil.
+// userPod decodes and validates a user's pod. The callback then changes the pod's spec. If raw is nil, userPod returns
+// the built-in pod.
 func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
 	if raw == nil {
 		return builtinPod(d), nil, nil
@@ -181,8 +181,8 @@ const baseVersion = "base-"
 
 // ParseBase returns the template of function pods from Porch's objects PodTemplate and ServiceTemplate. If an object is
 // nil, it uses the built-in pod or Service. The first init container gets the wrapper server's image. The version is a
-// hash of the template's content. Other changes of the objects, such as of their labels, therefore do not make pods
-// outdated. For the warnings and errors, see [Parse].
+// hash of the template's content. If only the objects' own metadata changes, for example a label, pods therefore do not
+// become outdated. For the warnings and errors, see [Parse].
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
 	pod, err := templateOf(podTemplate, podKey)
 	service, serviceErr := templateOf(serviceTemplate, serviceKey)
@@ -202,8 +202,8 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	return t, warnings, err
 }
 
-// templateOf returns the field "template" of an object, or nil if the object is nil. key is the name of the object in
-// errors.
+// templateOf returns the field "template" of an object, or nil if the object is nil. Error texts refer to the object by
+// the argument key.
 func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok && object != nil {
@@ -236,8 +236,8 @@ func unsetDefaults(spec *corev1.PodSpec) {
 	}
 }
 
-// pullPolicy returns the pull policy of a container whose image will be replaced. It returns an empty policy if the API
-// server derived the policy from the present image. This policy may not suit the new image.
+// pullPolicy returns the pull policy of a container whose image will be replaced. If the API server chose the policy
+// according to the present image, pullPolicy returns an empty policy, because the new image may need another policy.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	tag := strings.TrimPrefix(c.Image, repositoryOf(c.Image))
 	derived := corev1.PullIfNotPresent

@@ -77,8 +77,8 @@ func (f dockerConfig) warnOfHelpers(out dockerConfig) []string {
 	return warnings
 }
 
-// basicAuth returns a login as the credentials of HTTP basic authentication, or the problem that prevents this. Both
-// are empty for an empty login, which docker writes if a credential store has the credentials.
+// basicAuth converts a login to the credentials of HTTP basic authentication, or returns the problem that prevents it.
+// For an empty login, which docker writes if a credential store is used, both results are empty.
 func (l login) basicAuth() (auth, problem string) {
 	user, password := l.Username, l.Password
 	if l.Auth != "" {

@@ -28,8 +28,8 @@ type Guard struct {
 	Send   func(pool.Event)
 }
 
-// Create creates a pod after it has checked that the pull secret is up to date. If the check fails, it creates only
-// pods whose function requires no credentials, because the other images of these pods may be public too.
+// Create checks that the pull secret is up to date, and then creates a pod. If the check fails, it creates only pods
+// whose function requires no credentials, because all images of these pods may be public.
 func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	g.Keeper.Then(func(err error) {
 		if err == nil || !what.Function.PullSecret {
@@ -44,8 +44,8 @@ func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// isTransient reports whether a later request to the Kubernetes API may succeed. After other errors, a user must change
-// the file, a Role, or a foreign Secret with the name of the pull secret.
+// isTransient reports whether a later request to the Kubernetes API may succeed. Otherwise, a user must correct the
+// file, a Role, or a foreign Secret with the name of the pull secret.
 func isTransient(err error) bool {
 	request, sent := errors.AsType[requestError](err)
 	return sent && (kubeclient.IsTransient(request) || apierrors.IsConflict(request) || apierrors.IsAlreadyExists(request))

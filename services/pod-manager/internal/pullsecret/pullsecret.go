@@ -69,8 +69,8 @@ func New(config Config) *Keeper {
 }
 
 // Then checks the pull secret in the background, restores it if necessary, and calls do with the result. If err is nil,
-// the caller may create pods that require the pull secret. An unreachable API server is no error if the Secret was up
-// to date before. After Run has returned, Then never calls do. Callers must limit the number of their calls, for
+// the caller may create pods that require the pull secret. If the API server is unreachable, err is nil if the Secret
+// was up to date before. After Run has returned, Then never calls do. Callers must limit the number of their calls, for
 // example by the number of their pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
@@ -102,7 +102,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// file is a version of the docker configuration file. It is either its content, or the error of reading it.
+// file is the result of reading the docker configuration file: either its content or an error.
 type file struct {
 	content []byte
 	err     error
@@ -132,7 +132,7 @@ func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// recordContent stores the new content of the docker configuration file, or the error of reading it. If the file
+// recordContent stores the new content of the docker configuration file, or the error of a failed read. If the file
 // becomes invalid, it logs the error, and the previous content stays in use.
 func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err != nil {
@@ -165,8 +165,8 @@ func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error
 	return pullConfig, nil
 }
 
-// attemptSync writes the docker configuration file to the pull secret, if they differ. It records the result in
-// logs and metrics, and passes it to the waiting callbacks of [Keeper.Then].
+// attemptSync writes the docker configuration file to the pull secret, if they differ. It records the result in logs
+// and metrics. It also calls the functions that were passed to [Keeper.Then] with the result.
 func (k *Keeper) attemptSync(ctx context.Context) error {
 	asked := k.takeWaiting()
 	err := k.syncSecret(ctx)

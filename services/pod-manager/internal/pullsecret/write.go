@@ -44,8 +44,8 @@ func (k *Keeper) syncSecret(ctx context.Context) error {
 	return err
 }
 
-// requestError is the error of a request to the Kubernetes API. unseen is true if the pull secret could not be read, so
-// that it may exist and be valid.
+// requestError is the error of a request to the Kubernetes API. The field unseen is true if the pull secret could not
+// be read. An existing Secret may then still be valid.
 type requestError struct {
 	error
 	unseen bool
@@ -96,13 +96,14 @@ const (
 	// annotationCopyOf is the annotation with the path of the file from which the Secret is copied.
 	annotationCopyOf = "krm-function-runner.github.io/copy-of"
 	// keySum is the key of the checksum of the content in the Secret. A mismatch shows that a user changed the content.
-	// The checksum is stored as secret data, not as an annotation, because it would help to guess a weak password.
+	// The checksum is secret data, not an annotation, because it would help an attacker to guess a weak password.
 	keySum = "sha256"
 )
 
 // differsTooLong reports whether the pull secret has differed from the file for longer than 2 minutes
-// (propagationTime). found is the existing Secret, or nil. After one such write of the same content, it returns false.
-// Otherwise, replicas whose files differ for long would overwrite each other's credentials forever.
+// (propagationTime). The argument found is the existing Secret, or nil. After this replica has replaced the Secret for
+// this reason, the result is false until the file changes. Otherwise, replicas with different files would overwrite
+// each other's credentials forever.
 func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 	switch {
 	case found == nil || bytes.Equal(found.Data[corev1.DockerConfigJsonKey], k.content):
@@ -114,9 +115,10 @@ func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 	return !k.repaired && time.Since(k.differsSince) >= propagationTime
 }
 
-// mustWrite reports whether the pull secret must be written. found is the existing Secret, or nil. newer is true if the
-// docker configuration file changed since this replica's last write, or differed from the Secret for longer than
-// propagationTime. remark explains for the log why an existing Secret is replaced, and may be empty.
+// mustWrite reports whether the pull secret must be written. The argument found is the existing Secret, or nil. The
+// argument newer is true if the docker configuration file changed since this replica's last write, or differed from the
+// Secret for longer than propagationTime. The result remark is the reason for the log if an existing Secret is
+// replaced. It may be empty.
 //
 // A change of the file reaches replicas up to a minute apart. A replica whose own file has not changed keeps the
 // Secret. Otherwise, it would undo the write of a replica that already has the newer file.
@@ -149,8 +151,8 @@ func checksum(content []byte) []byte {
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// wantedSecret returns the pull secret with the given content. It keeps the other labels and annotations of the
-// existing Secret, found, which may be nil.
+// wantedSecret returns the pull secret with the given content. The argument found is the existing Secret, or nil. Its
+// other labels and annotations are kept.
 func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {
