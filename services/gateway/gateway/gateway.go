@@ -175,8 +175,8 @@ func (e evaluators) newChain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tagSources returns the lists of tags in which the gateway searches for a tag that satisfies a version constraint such
-// as ">=1.2". It puts the images of local binaries before the registries.
+// tagSources returns the sources in which the gateway searches for a tag that satisfies a version constraint such as
+// ">=1.2". The gateway searches the tags of local binaries first, and then the registries.
 func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)

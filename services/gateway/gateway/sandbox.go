@@ -46,8 +46,9 @@ func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 // Sandboxes starts functions in sandboxes on this machine. A gateway closes its Sandboxes when it stops.
 type Sandboxes = sandbox.Launcher
 
-// FindSandboxes returns a launcher that can start sandboxes. It returns nil if sandboxes are off. If no launcher works,
-// it returns an error. It returns nil instead if FNR_SANDBOX is auto and sandboxes are not required.
+// FindSandboxes returns a launcher that can start sandboxes, or an error if no launcher works. It returns nil and no
+// error if sandboxes are off. It also returns nil and no error if no launcher works, FNR_SANDBOX is auto and Required
+// is false.
 func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -55,8 +56,8 @@ func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sa
 	return sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
-		// Set the variables of Go's runtime, such as GOMAXPROCS, here, because crun and runc add no variables to a function's
-		// environment.
+		// Let the launcher set the variables of Go's runtime, such as GOMAXPROCS. A function in crun or runc does not inherit
+		// variables from this program.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 }

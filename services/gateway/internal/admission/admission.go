@@ -24,8 +24,9 @@ import (
 type Limits struct {
 	// Concurrent is the maximum number of concurrent evaluations without the reserves. Values below 1 count as 1.
 	Concurrent int
-	// Reserve is the number of additional slots for functions without running evaluations, so that they can start while
-	// long evaluations use all regular slots. Callers without running evaluations have a second reserve of the same size.
+	// Reserve is the number of additional slots for functions without running evaluations. Such functions can then start
+	// while long evaluations use all regular slots. A second reserve of the same size is for callers without running
+	// evaluations.
 	Reserve int
 	// Queue is the maximum number of requests that wait for a slot. If it is zero or less, a request without a free
 	// slot is rejected at once.
@@ -127,8 +128,8 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 // retryAfter is the time after which clients should retry a request that was rejected because of a full queue.
 const retryAfter = time.Second
 
-// rejection returns the error for a request that a full queue rejects. text is a format with two verbs %d, for the
-// numbers of running evaluations and of queued requests.
+// rejection returns the error for a request that is rejected because the queue is full. The argument text is a format
+// string with two verbs %d: first the number of running evaluations, then the number of queued requests.
 func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
 	return fault.WithRetryAfter(err, retryAfter)

@@ -48,9 +48,9 @@ func (q *queue) removeRequest(r *request) bool {
 	return true
 }
 
-// popNext removes and returns the queued request that gets the next free slot, or nil if no request may start. Every
-// fourth slot is for the oldest request. If the limits do not yet permit that request, the next slots are assigned in
-// order of arrival until it starts.
+// popNext removes and returns the queued request that gets the next free slot, or nil if no request may start. Usually
+// it prefers the function and the caller with the fewest running evaluations. If the oldest request got none of the
+// last three slots, popNext assigns slots in order of arrival until the oldest request starts.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
 	if next == nil {
@@ -73,8 +73,8 @@ func (q *queue) oldest() *request {
 	return oldest
 }
 
-// firstStartable returns the oldest queued request that may start now. If byShares is true, it returns the request
-// whose function and caller run the fewest evaluations instead, and the oldest among equals.
+// firstStartable returns the oldest queued request that may start now, or nil. If byShares is true, it considers only
+// the requests whose function and caller run the fewest evaluations.
 func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	var first *request
 	least := 0
@@ -91,8 +91,8 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 }
 
 // displace makes room for a new request in a full queue. It removes and returns the newest request of the function and
-// caller with the most queued requests. It returns nil if the function and caller of the new request would then have
-// the most queued requests themselves.
+// caller with the most queued requests. The new request is counted too. If its own function and caller have the most,
+// displace removes no request and returns nil.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

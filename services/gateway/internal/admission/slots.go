@@ -55,7 +55,8 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns the reserve that has a slot for an evaluation of the claim's function and caller, or nil.
+// freeReserve returns a reserve with a free slot for an evaluation of the claim, or nil. The function and the caller
+// may use their reserves only while they run no evaluations.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():

@@ -116,7 +116,7 @@ func (h *Handler) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
 }
 
-// errPanic is the error of an evaluation that panicked, as shown in metrics and log.
+// errPanic is the error that metrics and log show for an evaluation that panicked.
 var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
 
 // CacheHeader is the response header that shows callers how the result cache was used: hit, shared or miss.
@@ -130,15 +130,15 @@ func showCache(ctx context.Context, outcome string) {
 	}
 }
 
-// droppedError means that the function succeeded but its answer was dropped. Either the client has left, or it does not
-// read its other answers.
+// droppedError means that the function succeeded but the gateway dropped its answer. Either the client has left, or its
+// requests and unread answers already use all memory that a client may use.
 type droppedError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// reserveAnswer waits until the memory budget has room for an answer that is larger than its request. It returns a
-// [*droppedError] if the answer must be dropped, and err if the evaluation failed.
+// reserveAnswer waits until the memory budget has room for the answer. Only an answer that is larger than its request
+// waits. reserveAnswer returns err if err is not nil, and a [*droppedError] if the gateway must drop the answer.
 func (h *Handler) reserveAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -151,8 +151,8 @@ func (h *Handler) reserveAnswer(ctx context.Context, resp evaluation.Response, e
 	return nil
 }
 
-// evaluate checks a request, resolves its image name and runs its function. It stops shortly before the caller's
-// deadline, so that an error that explains the delay still reaches the caller. s records the progress.
+// evaluate checks a request, resolves its image name, runs its function and records the progress in s. It stops shortly
+// before the caller's deadline. The caller then still receives an error that explains the delay.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -174,9 +174,9 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// resolveAndClaim resolves the image's name, and waits for memory in the function's share of the memory budget. It
-// waits first for the name in the request and then for the canonical name, because callers may write a name in several
-// ways. limit limits the total time.
+// resolveAndClaim resolves the image's name, and waits for memory in the function's share of the memory budget. Callers
+// may write the name of a function in several ways. Therefore resolveAndClaim waits twice: first in the share of the
+// name in the request, and then in the share of the canonical name. The argument limit limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -209,7 +209,7 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 }
 
 // resolveImage returns the canonical name of the request's image, with the highest tag that satisfies the request's
-// version constraint. limit is only for error messages, so callers must set its deadline in ctx.
+// version constraint. The argument limit is used only in error messages. Callers must set its deadline in ctx.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {

@@ -39,11 +39,11 @@ func newLines(log *slog.Logger, output bool, perSecond float64) *lines {
 // sampler limits the number of log lines per second, and counts the evaluations that were not logged.
 type sampler struct {
 	limiter  *rate.Limiter
-	unlogged atomic.Int64 // evaluations without a line since the last line
+	unlogged atomic.Int64 // number of evaluations not logged since the last log line
 }
 
-// admitLine reports whether a line about an evaluation may be logged now. unlogged is the number of evaluations without
-// a line since the previous line. At the log level debug, every evaluation is logged.
+// admitLine reports whether the maximum number of lines per second permits another log line. It also returns the number
+// of evaluations that were not logged since the last log line. At the log level debug, every evaluation is logged.
 func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
 	switch {
 	case l.log.Enabled(ctx, slog.LevelDebug):

@@ -105,7 +105,7 @@ func (m *metrics) countEvaluation(ctx context.Context, s sample) (image string) 
 	return image
 }
 
-// countRejection counts a request that was rejected before its function ran. The label is the class of its error.
+// countRejection counts a request that was rejected before its function ran, by the class of its error.
 func (m *metrics) countRejection(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }
@@ -122,7 +122,7 @@ func (m *metrics) imageLabel(s sample) string {
 	return m.images.Label(s.image)
 }
 
-// hasRun reports whether an evaluation that returned the error err has started its function.
+// hasRun reports whether an evaluation has started its function. err is the evaluation's error, if any.
 func hasRun(err error) bool {
 	if _, dropped := errors.AsType[*droppedError](err); dropped || err == nil {
 		return true

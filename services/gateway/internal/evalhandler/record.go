@@ -110,8 +110,8 @@ func describeFailure(f *function.Failure) string {
 }
 
 // partyOf returns the party that caused a failure, for alerts: "function", "caller" or "system". It is empty if err is
-// nil. If an image cannot be pulled and has no metric label of its own, it has probably never run. partyOf then assumes
-// that the caller invented the image's name.
+// nil. An image without a metric label of its own has probably never run. If such an image cannot be pulled, partyOf
+// assumes that the caller invented the image's name.
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

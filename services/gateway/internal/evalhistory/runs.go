@@ -25,8 +25,8 @@ type run struct {
 	failed bool
 }
 
-// summarizeFunctions returns the rate, the failures and the durations of each function, ordered by image. The keys of
-// all are images. The values are the evaluations in the last minute.
+// summarizeFunctions returns the rate, the failures and the durations of each function, ordered by image. The argument
+// all maps the image of each function to its evaluations in the last minute.
 func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	var functions []*gatewayv1.GetStatusResponse_Function
 	for _, label := range slices.Sorted(maps.Keys(all)) {
@@ -46,8 +46,8 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// The rate covers a minute. If all maxRuns stored evaluations ended within a minute, there may be more, so the rate
-	// covers only the time since the oldest stored evaluation.
+	// Usually the rate covers a minute. At most maxRuns evaluations are stored. If that many ended within the last minute,
+	// older evaluations may be missing. The rate then covers only the time since the oldest stored evaluation.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

@@ -76,7 +76,7 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// changePhase counts an evaluation in the phase to, and no longer in e.phase. Only phases in phase.Names are counted.
+// changePhase moves an evaluation to its next phase in the counts. Phases outside phase.Names are not counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return

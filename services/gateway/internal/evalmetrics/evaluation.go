@@ -72,15 +72,15 @@ func (e *Evaluation) currentStep() *Step {
 	return nil
 }
 
-// Names records the canonical name of the image. The list of waiting evaluations shows this name from the next phase
-// on.
+// Names records the canonical name of the image. The list of waiting evaluations shows this name as soon as the next
+// phase begins.
 func (e *Evaluation) Names(image string) {
 	if e != nil {
 		e.image = image
 	}
 }
 
-// Waits records the reason of a wait in the current phase, for the list of waiting evaluations and for the history.
+// Waits records why the evaluation waits in its current phase, for the list of waiting evaluations and the history.
 func (e *Evaluation) Waits(reason string) {
 	if e == nil || reason == "" {
 		return
@@ -91,8 +91,8 @@ func (e *Evaluation) Waits(reason string) {
 	}
 }
 
-// WaitsNow records the reason of a wait in the current phase only for the list of waiting evaluations. Unlike
-// [Evaluation.Waits], it does not add the reason to the history, because most evaluations do not wait in such a phase.
+// WaitsNow is like [Evaluation.Waits], but does not add the reason to the history. Call it in a phase that most
+// evaluations pass without a wait.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
 		e.active.recordWait(e, e.phase, reason)
@@ -141,7 +141,7 @@ func (e *Evaluation) Began() time.Time { return e.began }
 // Steps returns the phases of the evaluation so far, in order.
 func (e *Evaluation) Steps() []Step { return e.steps }
 
-// Resolved returns the time for resolving the image so far.
+// Resolved returns the time that the evaluation has spent on resolving the image.
 func (e *Evaluation) Resolved() time.Duration { return e.resolving }
 
 // Leased returns the pod or the sandbox of the last attempt. It is empty before the first attempt.

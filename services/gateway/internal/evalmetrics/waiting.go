@@ -26,7 +26,7 @@ type Waiting struct {
 	Count int
 }
 
-// runPhase is the phase in which the function runs. An evaluation in this phase does not wait.
+// runPhase is the phase in which the function runs. In all other phases, the evaluation waits.
 const runPhase = "run"
 
 // recordWait records the reason of an evaluation's wait in a phase. It deletes the record if the evaluation does not

@@ -8,9 +8,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// ListError is the error for an invalid resource list, in a request or in a pod's answer. Its text may contain parts of
-// the list, so only the caller receives the text. The log, and the history, which all callers can read, contain another
-// text.
+// ListError is the error for an invalid resource list in a request or in a pod's answer. Its text may contain parts of
+// the list, so only the caller receives this text. The log and the history contain another text without parts of the
+// list. All callers can read the history.
 type ListError struct{ Err error }
 
 // Error returns the text for the caller.

@@ -17,7 +17,7 @@ import (
 // evaluations, and shares the available slots fairly between functions and callers.
 type Local struct {
 	*function.Service
-	// Gate assigns the slots to evaluations.
+	// Gate decides which evaluation gets a free slot.
 	Gate *admission.Gate
 }
 
@@ -32,9 +32,9 @@ func NewLocal(cfg function.ServiceConfig, queue int) (*Local, error) {
 	return &Local{Service: service, Gate: gate}, nil
 }
 
-// Evaluate runs the command of a request's function as soon as a slot is free. own is the function's own time limit,
-// which starts with the function. If own is zero, the request's limit applies. If the queue is full, the error is of
-// class fault.Exhausted and tells the client when to retry.
+// Evaluate runs the command of a request's function as soon as a slot is free. The argument own is the function's own
+// time limit, which starts with the function. If own contains no limit, the request's limit applies. If the queue is
+// full, the error is of class fault.Exhausted and tells the client when to retry.
 func (l *Local) Evaluate(
 	ctx context.Context, req Request, command fnproc.Command, own function.TimeLimit,
 ) (Response, error) {

@@ -47,8 +47,8 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 }
 
 // mapImage maps an image of a FunctionConfig object to a binary. This mapping overrides the configuration file. The
-// image's tag may be a version constraint. mapImage adds an exact tag to the set exact, because the version constraint
-// of another FunctionConfig must not override it.
+// image's tag may be a version constraint. If the tag is exact, mapImage adds the image to the set exact. Version
+// constraints of other FunctionConfigs do not override the images in this set.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}

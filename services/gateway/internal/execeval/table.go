@@ -21,8 +21,8 @@ import (
 type table struct {
 	// binaries maps the key of an image (see [imagename.Name.Key]) to the path of its binary.
 	binaries map[string]string
-	// ranges maps a repository to the version constraints for its tags, from FunctionConfig objects. Exact tags, which
-	// binaries contains, take precedence.
+	// ranges maps a repository to the version constraints in FunctionConfig objects for its tags. If the map binaries
+	// contains an image's exact tag, that entry takes precedence.
 	ranges map[string][]tagRange
 	// prefork maps a binary to the number of its spare processes, which are started in advance.
 	prefork map[string]int
@@ -54,8 +54,8 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 }
 
 // parseTable parses a configuration file. If an image or a setting of a binary is repeated, the first entry applies.
-// dir contains the binaries, and prefix is added before image names without a slash. prefork is the default number of
-// spare processes, started in advance, of a binary.
+// The directory dir contains the binaries. Image names without a slash get the given prefix. The argument prefork is
+// the number of spare processes, started in advance, for each binary without its own setting.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -88,7 +88,7 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 }
 
 // mappedPrefork returns the number of spare processes, started in advance, for each binary to which an image is mapped.
-// The default is prefork.
+// The argument prefork is the number for binaries without their own setting.
 func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
@@ -122,7 +122,7 @@ func (t *table) setPrefork(binary string, processes *int) error {
 	return nil
 }
 
-// setMaxTime sets the time limit of a binary. It does nothing if most is nil, or if an earlier entry of the
+// setMaxTime sets the time limit of a binary to *most. It does nothing if most is nil, or if an earlier entry of the
 // configuration file has set a limit.
 func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	if most == nil {

@@ -31,7 +31,7 @@ type Policy struct {
 	requireDigest bool
 }
 
-// New returns the policy that lists configures. It returns an error if an item is not valid.
+// New returns a policy with the rules in lists. It returns an error if a rule is not valid.
 func New(lists Lists) (Policy, error) {
 	deny, err := parseRules(lists.Deny)
 	if err != nil {
@@ -47,7 +47,7 @@ type rule struct {
 	pattern imagename.Pattern
 }
 
-// parseRules parses rules of the form "name=pattern". A rule may also be a pattern alone, which is then also the name.
+// parseRules parses rules of the form "name=pattern". A rule may also be only a pattern, which then serves as the name.
 // In a pattern, "*" matches text without a slash, and "**" any text. A pattern must match a whole canonical repository,
 // such as "docker.io/library/busybox". It may contain any of a registry's names, such as "index.docker.io".
 func parseRules(items []string) ([]rule, error) {

@@ -62,8 +62,8 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	return r.selectHighestTag(ctx, image, name, wanted)
 }
 
-// selectHighestTag returns name with the highest tag that satisfies a version constraint. It searches the sources of
-// tags in order, until a source has such a tag. It returns the errors of sources only if no source has such a tag.
+// selectHighestTag returns the image name with the highest tag that satisfies a version constraint. It searches the
+// sources of tags in order, until a source has such a tag. It returns their errors only if no source has such a tag.
 func (r Resolver) selectHighestTag(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {

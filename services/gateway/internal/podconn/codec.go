@@ -65,8 +65,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// Merge rest into the response, instead of replacing the response. If rest contains the field resource_list again, the
-	// later list then replaces the first, as in other decoders.
+	// Merge the rest of the message into the response, so that the response keeps the list. If the rest contains a further
+	// resource list, this list replaces the first, as in other protobuf decoders.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
@@ -94,8 +94,8 @@ func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	return list, rest, nil
 }
 
-// listPrefix decodes the n bytes before the resource list at the beginning of a message, and returns the list's
-// length. n is 0 if the message begins with another field, or if the length is impossible.
+// listPrefix decodes the beginning of a message, up to the resource list. It returns the list's length and the number n
+// of decoded bytes. n is 0 if the message begins with another field, or if the length is impossible.
 func listPrefix(message []byte) (length, n int) {
 	number, wire, tagged := protowire.ConsumeTag(message)
 	if tagged < 0 || number != listField || wire != protowire.BytesType {

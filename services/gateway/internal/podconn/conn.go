@@ -43,8 +43,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The scheme passthrough makes gRPC look up the pod's name at each attempt, because the DNS name of a new Service may
-	// not exist at the first attempt.
+	// The scheme passthrough makes gRPC look up the pod's name at each connection attempt. At the first attempt, the DNS
+	// name of a new Service may not exist yet.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
 		grpc.WithTransportCredentials(frameLimitedCredentials{transport, &c.frames}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	// smallFrameBytes is the size below which an HTTP/2 DATA frame is small. Small frames are limited, because gRPC
 	// allocates about 100 bytes for each frame of a message, even for a frame of one byte.
 	smallFrameBytes = 256
-	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call permits more
-	// frames.
+	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call permits
+	// smallFramesPerCall more.
 	maxSmallFrames = 1024
 	// smallFramesPerCall is the number of small frames that a pod may send for each call. The server in a function pod
 	// sends at most two for an answer.
@@ -34,12 +34,12 @@ const (
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
 // frameBudget is the number of small frames that a pod may still send before the gateway closes the connection. Only
-// calls by the gateway increase the budget: frames of the pod must not, because a malicious pod can send any number of
-// them.
+// calls by the gateway increase the budget. If frames from the pod increased it, a malicious pod could send any number
+// of small frames.
 type frameBudget struct{ atomic.Int64 }
 
-// addCall permits the pod to send the small frames of a further answer. It does nothing if the pod may still send
-// maxSmallFrames, so that unused frames do not accumulate over many calls.
+// addCall permits the pod to send the small frames of a further answer. If the budget is at least maxSmallFrames,
+// addCall does nothing. Otherwise the unused frames of many calls would accumulate.
 func (b *frameBudget) addCall() {
 	if b.Load() < maxSmallFrames {
 		b.Add(smallFramesPerCall)

@@ -145,7 +145,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused closes the unused connections that the given function selects.
+// closeUnused closes the unused connections for which the function argument returns true.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

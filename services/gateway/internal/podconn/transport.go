@@ -14,8 +14,8 @@ import (
 )
 
 // podCredentials returns TLS credentials if both the pod and this program have certificates. Otherwise it returns
-// credentials for plaintext. We can trust the pod's ID and secret, because they are from the pod-manager, whose
-// identity this program has verified.
+// credentials for plaintext. We trust the pod's ID and secret, because the pod-manager sent them, and this program has
+// verified the pod-manager's identity.
 func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCredentials, error) {
 	secure, err := identity.ClientOfProven(c.pod.ID, c.pod.Secret)
 	if err != nil || secure == nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare is the number by which the connect timeout is divided for a pod that has been used before. If such a pod
-// accepts no connection within a fifth of the timeout, it is probably gone. A pod that failed in an earlier attempt
-// gets the whole timeout, because the pod-manager has since checked that the pod works.
+// warmShare is the divisor of the connect timeout for a pod that has been used before. If such a pod accepts no
+// connection within a fifth of the timeout, it is probably gone. A pod that failed in an earlier attempt gets the whole
+// timeout, because the pod-manager has since checked that the pod works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(
@@ -76,8 +76,8 @@ func parseResults(ctx context.Context, image string, list []byte) ([]resourcelis
 	}
 }
 
-// callOn sends the request msg to a pod. It first connects conn if necessary. again is true if an earlier attempt
-// of the evaluation used the same pod.
+// callOn sends the request msg to a pod. It first connects conn if necessary. The argument again is true if an earlier
+// attempt of the evaluation used the same pod.
 func (e *Evaluator) callOn(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request,
 	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted, again bool,
@@ -106,8 +106,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod waits until conn is connected, but no longer than the pod's connect timeout. After a failed DNS lookup, it
-// waits as long as for a new pod, because a failed lookup does not mean that the pod is gone.
+// connectPod waits until conn is connected, but no longer than the pod's connect timeout. A failed DNS lookup does not
+// mean that the pod is gone. After such a failure, connectPod waits for the whole timeout of a new pod.
 func (e *Evaluator) connectPod(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request, granted *lease.Granted, again bool,
 ) error {
@@ -138,8 +138,8 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duratio
 	return conn.Connect(limited)
 }
 
-// nameUnknown reports whether err is the error of a DNS lookup. A retry may succeed, because the DNS name of a new
-// pod may not exist yet.
+// nameUnknown reports whether a failed DNS lookup caused err. The DNS name of a new pod may not exist yet, so a retry
+// may succeed.
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok

@@ -36,9 +36,9 @@ func newMetrics(provider metric.MeterProvider) *metrics {
 	}
 }
 
-// countLease records the durations of a granted lease's phases, such as queue or pull. unreached, the time in which no
-// pod-manager could be reached, counts as queue. The phases connect and resolve are recorded later, because they
-// continue in the gateway.
+// countLease records the durations of a granted lease's phases, such as queue or pull. The time unreached, in which the
+// gateway could reach no pod-manager, is added to the phase queue. The phases connect and resolve are recorded later,
+// because they continue in the gateway.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -62,8 +62,8 @@ func (m *metrics) countLease(
 	}
 }
 
-// notLeased records the metrics of a lease that was not granted. It uses durations that the gateway has measured,
-// because the pod-manager reports durations only with a granted lease.
+// notLeased records the metrics of a lease that was not granted. The gateway has measured the durations itself, because
+// the pod-manager reports durations only with a granted lease.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
 	for step, took := range p.spent {
@@ -93,8 +93,8 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the time of connecting to a pod. took is the gateway's share, to which it adds the
-// pod-manager's.
+// countConnect records the time of connecting to a pod. The argument took is the time that the gateway has measured.
+// countConnect adds the time that the pod-manager has reported.
 func countConnect(ctx context.Context, req evaluation.Request, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

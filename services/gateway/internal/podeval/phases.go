@@ -15,7 +15,7 @@ var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_STARTING:   "started",
 }
 
-// phaseGranted stands for the time after a lease was granted. The pod-manager's API has no such phase.
+// phaseGranted represents the time after a lease was granted. The pod-manager's API has no phase for this time.
 const phaseGranted podmanagerv1.Phase = -1
 
 // eventsBetween returns the trace events for the change of a lease from one phase to another.

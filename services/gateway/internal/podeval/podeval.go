@@ -107,7 +107,7 @@ func (e *Evaluator) attemptOnPod(
 }
 
 // runLimit returns the time limit for the call of a function in a pod. If the pod cache configuration contains a limit
-// for the function, that limit starts now. Otherwise the request's limit continues.
+// for the function, that limit begins now. Otherwise the request's limit applies.
 func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {

@@ -41,7 +41,7 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics
 	}
 }
 
-// queue is the phase of a lease for which the pod-manager has not yet reported a phase.
+// queue is the phase in which a lease is counted until the pod-manager reports a phase.
 const queue = "queue"
 
 // recordWaiting records the phase of the lease and the reason of the wait, as reported by the pod-manager.

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// samePod is the delay before an evaluation is retried on a pod that failed in an earlier attempt. The pod-manager
+// samePod is the delay before a retry on a pod that failed in an earlier attempt of the evaluation. The pod-manager
 // leases such a pod again only after a successful health check.
 var samePod = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
 
@@ -32,9 +32,9 @@ type tries struct {
 // triedPod reports whether an earlier attempt of the evaluation failed on the pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records an attempt that failed because of its pod. It returns true if that pod failed before. The attempt
-// counts toward MaxRetries if the request was sent to the pod, or if no deadline ends the retries. Other attempts do
-// not count in the following cases:
+// addAttempt records an attempt that failed because of its pod. It returns true if that pod failed before. Usually the
+// attempt counts toward MaxRetries. If a deadline or a time limit ends the retries, an attempt whose request was not
+// sent to the pod does not count in these cases:
 //
 //   - The connection timed out, which indicates a busy pod or node.
 //   - The DNS lookup failed, so that another pod would not help.
@@ -53,7 +53,7 @@ func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *
 	return again
 }
 
-// endsInTime reports whether a deadline or a time limit ends the retries of an evaluation.
+// endsInTime reports whether the retries of an evaluation stop at a deadline or at a time limit.
 func endsInTime(ctx context.Context, req evaluation.Request) bool {
 	_, ok := ctx.Deadline()
 	return ok || req.Limit.For > 0
@@ -78,7 +78,7 @@ func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken 
 	return interruptedError(ctx, req.Given, time.Since(t.began), doing)
 }
 
-// describePods describes the failed attempts and their pods, for the end of an error message. The description is empty
+// describePods returns the end of an error message, which describes the failed attempts and their pods. It is empty
 // after a single attempt.
 func (t *tries) describePods() string {
 	switch pods := len(t.pods); {

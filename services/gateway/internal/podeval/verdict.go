@@ -82,7 +82,7 @@ func breaksPod(code codes.Code, byWrapper bool) bool {
 		// that another runtime serves the image, or that it canceled the request itself.
 		return true
 	case codes.Unavailable, codes.Unknown, codes.DeadlineExceeded:
-		// Unless the pod's own server sent these codes, they are from a proxy or from gRPC, and mean that the pod failed.
+		// If the wrapper server has not sent this code, the code is from a proxy or from gRPC, and the pod has failed.
 		return !byWrapper
 	default:
 		return false
@@ -113,8 +113,8 @@ func readDetails(st *status.Status) details {
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
 // wrapperError converts an error from the server in a function pod into the error for the caller. If that server's
-// queue is full, the error tells the client when to retry. The gateway then tries no other pod, because the pod works,
-// and the pod-manager decides when to start pods.
+// queue is full, the error tells the client when to retry. The gateway does not retry on another pod, because this pod
+// works. Only the pod-manager decides when to start more pods.
 func (d details) wrapperError(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

@@ -21,8 +21,8 @@ func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// notLeased returns the error for an evaluation that got no pod. last is the last wait that the pod-manager reported,
-// or nil. took is the time since the request for a lease.
+// notLeased returns the error for an evaluation that got no pod. The argument last is the latest wait that the
+// pod-manager reported, or nil. The argument took is the time since the gateway requested the lease.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, "waiting for a pod: "+describeWait(last))
@@ -43,8 +43,8 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	}
 }
 
-// interruptedError returns the error for a caller whose context has ended. doing describes the interrupted step,
-// and took is the duration of that step.
+// interruptedError returns the error for a caller whose context has ended. The argument doing describes the interrupted
+// step, such as "waiting for a pod". The argument took is the duration of the step.
 func interruptedError(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return function.Interrupted(function.ContextErr(ctx), image, took, doing)

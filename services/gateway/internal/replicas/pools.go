@@ -118,8 +118,8 @@ func (v views) merge() []*podmanagerv1.Pool {
 	return all
 }
 
-// addPool merges another replica's view of the same pool into pool. It adds the counts and the missing pods, and
-// copies a more recent failure.
+// addPool merges two replicas' descriptions of the same pool. It adds the counts and the missing pods of other to pool,
+// and copies a more recent failure.
 func addPool(pool, other *podmanagerv1.Pool) {
 	pool.Waiting += other.GetWaiting()
 	pool.Active += other.GetActive()
@@ -139,8 +139,8 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod adds the counts of another replica to a pod, and keeps the later expiry. Only the replica that uses the pod
-// postpones its expiry at once. The other replicas still list the earlier expiry for some time.
+// addPod merges two replicas' descriptions of the same pod. It adds the counts, and keeps the later expiry. A replica
+// that uses the pod postpones the expiry. The other replicas list the earlier expiry for some time.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

@@ -40,7 +40,7 @@ func New(service *rpcclient.Client, url string) *Client {
 // backoff is the delay between retries while the gateway can reach no replica of the pod-manager.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout limits the total delay between retries while the gateway can reach no replica of the pod-manager. A
+// reachTimeout is the maximum total delay between retries while the gateway can reach no replica of the pod-manager. A
 // pod-manager with a single replica restarts within this time.
 const reachTimeout = 15 * time.Second
 
@@ -56,7 +56,7 @@ func (c *Client) Lease(ctx context.Context, open *lease.Open, waiting func(*leas
 		wait := backoff.Next()
 		rest -= wait
 		if rest < 0 {
-			// Do not wrap err, because the caller would then receive the redirect to another replica that err contains.
+			// Do not wrap err. It may contain a redirect to another replica, which the caller must not receive.
 			return nil, fault.New(fault.Of(err), "no pod-manager could be reached for %v: %v", reachTimeout, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
@@ -102,8 +102,9 @@ func (c *Client) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Call the owner that r named, and then r again: r serves the request if open.Tried contains the owner. If DNS does
-		// not list the owner, count the owner as tried, because it is not ready, or its address is of another IP family.
+		// Next, call the owner that r named. If the owner does not grant a lease, call r again: r serves the request if
+		// open.Tried contains the owner. If DNS does not list the owner, add the owner to open.Tried without a call. It is
+		// not ready, or its address is of another IP family.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -123,8 +124,8 @@ func (c *Client) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error)
 	return all, nil
 }
 
-// toFront returns a list that begins with the replica at address, so that this replica is called next. If the list
-// does not contain the replica, it returns the list unchanged, and false.
+// toFront returns a list that begins with the replica at address, so that the gateway calls this replica next. If the
+// list does not contain the replica, toFront returns the unchanged list and false.
 func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replica, bool) {
 	i := slices.IndexFunc(replicas, func(r *rpcclient.Replica) bool { return r.Address() == address })
 	if i < 0 {

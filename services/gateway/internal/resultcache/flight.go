@@ -17,7 +17,8 @@ type flight struct {
 	done chan struct{}
 	// response is the evaluation's response. It is nil if the evaluation failed or its response must not be shared.
 	response *evaluation.Response
-	// left is true if the evaluation failed because its leader has left, or because the leader's deadline has passed.
+	// left is true if the evaluation failed because the caller that started it has left, or because that caller's deadline
+	// has passed.
 	left bool
 }
 
@@ -63,8 +64,8 @@ func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start tim
 	}
 }
 
-// joinFlight returns the running evaluation for a key, so that the caller can wait for it. If there is none, it returns
-// a new flight and leads is true. The caller must then evaluate the function and end the flight.
+// joinFlight returns the running evaluation for a key, so that the caller can wait for it. If no such evaluation runs,
+// it returns a new flight, and leads is true. The caller must then evaluate the function and end the flight.
 func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +96,8 @@ func (e *evaluator) leadFlight(
 	switch {
 	case resp.Digest == "": // not cached: the executed image may differ from the key's image
 	case resp.Digest == digest || req.Image.Digest == digest: // an image index in req has another digest
-		// The waiting callers get a copy of the response, because each caller changes fields such as Cache. The copies share
-		// the bytes of the resource list and the log, which no caller changes.
+		// Give the waiting callers a copy of the response, because each caller sets fields such as Cache in its own copy. The
+		// copies share the bytes of the resource list and the log, which no caller changes.
 		shared := resp
 		f.response = &shared
 		e.cache.put(key, resp)

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Numbers of the file descriptors that bubblewrap inherits: a file with the seccomp filter, and a pipe with its
-// arguments.
+// Numbers of the file descriptors that bubblewrap inherits: a file with the seccomp filter, and a pipe with
+// bubblewrap's arguments.
 const (
 	filterFile    = "3"
 	argumentsFile = "4"
@@ -70,7 +70,7 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
 		// The first process in the sandbox belongs to bubblewrap, and runs as the same user as the function. Hide its
-		// directory /proc/1: the function could otherwise change the process's memory to keep the process running.
+		// directory /proc/1. Otherwise the function could change that process's memory to prevent its exit.
 		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
 		"--size", "65536", "--tmpfs", "/dev",
 	}
@@ -98,9 +98,9 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 }
 
 // sharedFiles returns bwrap's arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
-// It omits a file if the image lacks the file's directory. It also omits a file if the image contains a symbolic link
-// at the path of the file or its directory, because bwrap would create the link's target, possibly outside of the
-// image. If the image lacks only the file, bwrap fails with an error that names the file.
+// It omits a file if the image lacks the file's directory. It also omits a file if the file or its directory is a
+// symbolic link in the image. Otherwise bwrap would create the link's target, possibly outside of the image. If the
+// image lacks only the file, bwrap fails with an error that names the file.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file)))
@@ -115,9 +115,9 @@ func sharedFiles(root string) (args []string) {
 	return args
 }
 
-// userIDs returns the user and group IDs for a function. image is the user in the image's configuration, such as
-// "1000:1000". Both IDs are [Unprivileged] if the user is root or not a number. If only the group is root or not a
-// number, the user ID is also the group ID.
+// userIDs returns the user and group IDs for a function. The argument image is the user that the image's configuration
+// specifies, such as "1000:1000". Both IDs are [Unprivileged] if the user is root or not a number. If only the group is
+// root or not a number, the user ID is also the group ID.
 func userIDs(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)

@@ -17,8 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// direct starts functions on machines that permit no namespaces. A function sees its image's files under their paths on
-// this machine. Landlock, a security module of Linux, restricts it to these files and a temporary directory.
+// direct starts functions on machines that permit no namespaces. A function shares this machine's file system.
+// Landlock, a security module of Linux, permits only the files of the function's image and a temporary directory. A
+// function with network access may also read certificates and the files for name resolution.
 type direct struct{ limits func() confine.Limits }
 
 // newDirect returns a starter that uses no namespaces. It fails if the kernel lacks Landlock or seccomp filters.
@@ -56,7 +57,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}, nil
 }
 
-// notStatic is the error for a program that needs a loader or an interpreter, and therefore namespaces.
+// notStatic is the error for a program that is not static. It cannot find its loader or interpreter without namespaces.
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
 	"loader or interpreter: see fnctl doctor"
 

@@ -32,11 +32,11 @@ type starter interface {
 	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
 
-// launchers are the programs that can start sandboxes, in the order in which FNR_SANDBOX=auto tries them: the
-// fastest first. Auto tries direct, which needs no program, only if Config.Required is true.
+// launchers are the programs that can start sandboxes, in the order in which FNR_SANDBOX=auto tries them: the fastest
+// first. It tries the launcher "direct", which needs no program, only if Config.Required is true.
 var launchers = []struct {
 	name, program string
-	// new returns a starter that uses the launcher's program at path.
+	// new returns a starter for the launcher l. The argument path is the path of the launcher's program.
 	new func(l *Launcher, path string) (starter, error)
 }{
 	{Bubblewrap, "bwrap", newBubblewrap},

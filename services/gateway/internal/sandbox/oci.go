@@ -36,16 +36,16 @@ type oci struct {
 	seccomp  json.RawMessage
 }
 
-// Parts of the script that the shell runs before it executes the OCI runtime. "$0" is the scratch directory, "$1" the
-// path of the program mount, "$2" the container's configuration, and the rest the runtime's command line. The script
-// adds a random container name, because runsc's sockets are not in the mount namespace and need a unique name. A
-// launcher is tested with this machine's root directory as the image. prepareTrial then mounts that directory, because
-// an image must be a separate mount.
+// Parts of the script in which the shell executes the OCI runtime. "$0" is the scratch directory, "$1" the path of the
+// program mount, and "$2" the container's configuration. The other arguments are the runtime's command line. The script
+// adds a random container name, because runsc's sockets are not in the mount namespace and need a unique name. The test
+// of a launcher uses this machine's root directory as the image. In this test, prepareTrial mounts the root directory,
+// because an image must be a separate mount.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
 	// Mount the control groups read-only if they are of version 2. Otherwise runc would create a control group next to its
-	// current group, and our limits would not apply there. The options nosuid, nodev and noexec keep the flags of the
-	// existing mount.
+	// current control group, and our limits would not apply in the new group. The options nosuid, nodev and noexec keep
+	// the flags of the existing mount.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `
@@ -72,7 +72,7 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		args = append(args, o.offline...)
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
-	// The shell's messages begin with its name "$0", which is the scratch directory.
+	// The shell's own messages begin with "$0", which we set to the path of the scratch directory.
 	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "})
 	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }
@@ -153,7 +153,7 @@ func bindOf(file string) object {
 	}
 }
 
-// resourceLimits returns the resource limits of a function's processes, for the container's configuration.
+// resourceLimits returns the limits of a function's processes in the format of the container's configuration.
 func (o *oci) resourceLimits() []object {
 	limit := func(kind string, value int64) object {
 		return object{"type": "RLIMIT_" + kind, "soft": value, "hard": value}

@@ -105,8 +105,8 @@ var machines = map[elf.Machine]string{
 }
 
 // otherFormat returns the reason why this machine cannot execute the file at a path in the image. The reason is empty
-// for scripts, and for programs that this machine may be able to execute. Files in an unknown format are rejected,
-// because only some launchers would run such a file with a shell.
+// for scripts, and for programs that may work on this machine. Files in an unknown format are rejected, because only
+// some launchers would run such a file as a shell script.
 func (f *finder) otherFormat(at string) string {
 	file, err := f.files.Open(at)
 	if err != nil {

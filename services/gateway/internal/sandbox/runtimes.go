@@ -44,7 +44,7 @@ func newRunsc(l *Launcher, path string) (starter, error) {
 	})
 }
 
-// newOCI returns a starter with the settings in o and the settings that all OCI runtimes share.
+// newOCI returns a starter for an OCI runtime. It adds the settings that all runtimes share to the settings in o.
 func newOCI(l *Launcher, path string, o oci) (starter, error) {
 	tools, err := lookUpAll("unshare", "sh", "mount")
 	if err != nil {

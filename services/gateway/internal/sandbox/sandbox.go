@@ -22,14 +22,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Unprivileged is the group of all sandboxes if this program runs as root. Within a sandbox, it is also the user
-// and the group of functions whose images specify root or no user.
+// Unprivileged is the ID of a user and a group. If this program runs as root, it is the group of all sandboxes. Within
+// a sandbox, a function runs as this user and group if its image specifies root or no user.
 const Unprivileged = 65532
 
 // defaultTemp is the default size limit of /tmp and of /dev/shm in a sandbox, in bytes.
 const defaultTemp = 256 << 20
 
-// advice is the part of error texts that names the system settings by which users can permit sandboxes on this machine.
+// advice is a part of error messages. It names the system settings that users can change to permit sandboxes.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 

@@ -19,7 +19,7 @@ const (
 	users     = 1 << 20
 )
 
-// userOf returns the user ID for the sandboxes of a function. Zero means this program's own user.
+// userOf returns the user ID for the sandboxes of a function. It returns 0 if they run as this program's own user.
 func (l *Launcher) userOf(name string) uint32 {
 	if !l.root {
 		return 0
@@ -27,9 +27,9 @@ func (l *Launcher) userOf(name string) uint32 {
 	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
-// processLimit returns a function that computes the current maximum number of processes for a sandbox's user. Zero
-// means no limit. If sandboxes run as this program's own user, the kernel also counts the user's other processes. The
-// maximum is then MaxProcesses plus their current number.
+// processLimit returns a function that computes the current maximum number of processes for a sandbox's user. If the
+// result is zero, there is no limit. If sandboxes run as this program's own user, the kernel also counts all other
+// processes of this user. The maximum is then MaxProcesses plus the current number of the user's processes.
 func (l *Launcher) processLimit() func() int64 {
 	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }
@@ -48,7 +48,7 @@ type threads struct {
 	until time.Time
 }
 
-// countAgain is the time for which a count of threads is reused.
+// countAgain is the time after which the threads are counted again.
 const countAgain = time.Second
 
 // countThreads returns the number of the user's threads. The number is up to a second old.

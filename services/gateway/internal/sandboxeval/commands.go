@@ -43,15 +43,15 @@ func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError)
 	}, err
 }
 
-// command is a stored command that starts the function of the embedded run.
+// command is a stored command, with the run for which it was created.
 type command struct {
 	run
 	fnproc.Command
 }
 
-// commandFor returns the command that starts the function of r. It calls start only if no such command is stored,
-// because creating a command may take longer than the function. For example, a command of crun or runc contains 40 KB
-// of JSON. Stored commands stay valid, because the files of an image do not change.
+// commandFor returns the command that starts the function of the run r. If no such command is stored, it creates a
+// command with the function start. This may take longer than running the function. For example, a command of crun or
+// runc contains 40 KB of JSON. Stored commands stay valid, because the files of an image do not change.
 func (i *openImage) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {

@@ -112,8 +112,8 @@ func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	return taken
 }
 
-// closeIdle closes all images without running evaluations, to free space in the image store. It first calls forget,
-// which stops the spare processes (started in advance) of these images.
+// closeIdle closes all images without running evaluations, to free space in the image store. Before that, it calls the
+// function forget to stop the spare processes (started in advance) of these images.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {
@@ -125,6 +125,6 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns the suffix of the names of an image's functions: "@" and the digest. With this suffix, functions of
-// different images never share a name, and closeIdle can find the image of a function.
+// nameEnd returns the end of a function's name: "@" and the digest of its image. With the digest, functions of
+// different images never have the same name, and closeIdle can find the image of a function.
 func nameEnd(digest string) string { return "@" + digest }

@@ -25,10 +25,10 @@ import (
 // Images provides the files of images.
 type Images interface {
 	// Open pulls an image if necessary, and returns the directory with its files. The files exist until release is called.
-	// Open calls phase with a description of each step of the pull, so that waiting users can see the progress.
+	// Open calls the function phase with a description of each step of the pull, for waiting users.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
-	// WhenFull registers the function free, which the store calls if the files of too many images are in use. free must
-	// close unused images. The store rejects a further image only if free does not help.
+	// WhenFull registers a function that must close unused images. The store calls this function if the files of too many
+	// images are in use. The store rejects a further image only if the call does not help.
 	WhenFull(free func())
 }
 
@@ -124,8 +124,9 @@ func (e *Evaluator) openImage(
 	return root, resolved, nil
 }
 
-// notOpened returns the error for an image that could not be resolved or pulled. doing describes the failed step.
-// The class of the error is never fault.NotFound, because the gateway would then try another runtime.
+// notOpened returns the error for an image that could not be resolved or pulled. The argument doing describes the
+// failed step, such as "looking up the image". The error's class is never fault.NotFound, because the gateway would try
+// another runtime after such an error.
 func notOpened(ctx context.Context, image string, start time.Time, doing string, err error) error {
 	if ctx.Err() != nil {
 		return function.Interrupted(cmp.Or(function.ContextErr(ctx), err), image, time.Since(start), doing)

@@ -76,12 +76,12 @@ func (s *Service) GetStatus(
 const (
 	// longWait is the time after which the status shows a waiting evaluation as a problem.
 	longWait = 10 * time.Second
-	// recent is the time for which the status shows a failure of the system as a problem.
+	// recent is the time for which the status continues to show a system failure as a problem.
 	recent = 5 * time.Minute
 )
 
-// currentProblems returns sentences about the current problems: warnings of the replica, failures that neither
-// functions nor callers caused, and evaluations that wait for long.
+// currentProblems describes the current problems in sentences. Problems are warnings of this replica, failures that
+// neither functions nor callers caused, and evaluations that have waited longer than longWait.
 func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
 	problems := s.warnings()
 	failures, last := 0, ""

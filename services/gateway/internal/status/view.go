@@ -54,8 +54,8 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	return v
 }
 
-// troubleRank returns the sort key by which the page lists pools with problems first. It consists of 1 for a failure,
-// then the numbers of waiting requests, of pods that are not ready, and of leases.
+// troubleRank returns the sort key by which the page lists pools with problems first. The key consists of four numbers:
+// 1 for a failure (otherwise 0), the waiting requests, the pods that are not ready, and the leases.
 func troubleRank(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
 	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
@@ -120,8 +120,8 @@ var functions = template.FuncMap{
 	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
 	"short":  phase.Short,
 	"phases": func() []string { return phase.Names },
-	// units returns the width of a bar for the duration d, but at least the width least. The bar for total is barUnits
-	// wide.
+	// units returns the width of a bar for the duration d. A bar for the duration total has the width barUnits. No bar is
+	// narrower than the width least.
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
