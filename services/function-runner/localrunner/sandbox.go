@@ -65,8 +65,9 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
-// TryLaunchers tests that the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
-// launchers in order until a launcher works. After each test it calls tried. The error is nil if the launcher works.
+// TryLaunchers tests that the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all launchers
+// in order until a launcher works. It reports the result of each test by a call of the function tried. The reported
+// error is nil if the launcher works.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {

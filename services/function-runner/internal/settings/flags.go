@@ -30,8 +30,8 @@ func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets flag defaults that environment variables do not provide. Callers must call it before they parse
-// flags.
+// setDefaults sets the defaults of flags that have no environment variable, and of the flags for registries. Callers
+// must call it before they parse flags.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret = podmanager.DefaultPullSecret
 	s.PodManager.CacheConfig = podmanager.CacheConfigPath
@@ -146,7 +146,7 @@ func (s *Settings) registryFlags() []porchFlag {
 	}
 }
 
-// These types implement flag.Value. The method Set stores the flag's parsed value in the setting to which p points.
+// These types implement flag.Value. The method Set parses a flag and stores the value in the setting *p.
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }
@@ -176,8 +176,8 @@ func (v durationValue) Set(s string) (err error) {
 	return describeValid(err, "a time with its unit, such as 90s or 30m")
 }
 
-// describeValid replaces a parse error by an error that tells users the valid values, such as "a whole number". It
-// returns nil if err is nil.
+// describeValid returns nil if err is nil. Otherwise it replaces the parse error err by an error that describes the
+// valid values, such as "a whole number".
 func describeValid(err error, what string) error {
 	if err != nil {
 		return errors.New("it must be " + what)

@@ -80,9 +80,9 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image of the test function to the repository and tag in at, such as "fn:v1". behaviour is the argument
-// that selects the function's behaviour. If cmd is empty, behaviour is the image's Cmd. Otherwise it is a part of the
-// image's Entrypoint, and cmd is the Cmd.
+// Push pushes an image of the test function. The argument at is the repository and tag, such as "fn:v1". The argument
+// behaviour selects how the test function behaves. Without cmd, the image's Cmd contains behaviour. With cmd, the
+// Entrypoint contains behaviour, and the Cmd is cmd.
 func (r *Registry) Push(t testing.TB, at, behaviour string, cmd ...string) {
 	t.Helper()
 	var options []name.Option
