@@ -142,8 +142,8 @@ func (c *copier) copyOne(source, target string, info fs.FileInfo) error {
 }
 
 // copyLink copies a symbolic link as a link. If the link leads to this program's binary, it copies the binary instead.
-// Pod templates copy a directory of our image that contains only such links, and the links would be broken in the pod's
-// volume.
+// Pod templates copy a directory of our image that contains only links to the binary. Copied links would be broken in
+// the pod's volume, which does not contain the binary.
 func (c *copier) copyLink(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {
 		return c.copyProgram(source, target)

@@ -38,16 +38,16 @@ type Config struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
-	// Shared contains directories, such as /tmp, to which the function may write as in a separate container. Nothing else
-	// may use these directories, because the server deletes their contents.
+	// Shared contains directories, such as /tmp, to which the function may write while no other evaluation runs. Before
+	// and after such an evaluation, the server empties the directories. Therefore nothing else may use them.
 	Shared []string
 	// Entrypoint is the function's command line. Env is the function's environment, as KEY=value.
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings in the command-line arguments args. environ must be an environment from [Isolate],
-// and only its variables for the function and its secret for TLS are used. LoadConfig prints help and errors of flags
-// to w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
+// LoadConfig returns the settings in the command-line arguments args. environ must be an environment from [Isolate].
+// LoadConfig uses only the function's variables and the TLS secret in environ. LoadConfig prints help and errors of
+// flags to w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},
@@ -103,7 +103,7 @@ func (c *Config) defineFlags(flags *flag.FlagSet) {
 	})
 }
 
-// flagName returns the flag of a field of Config, such as --serve-drain-delay for "Serve.DrainDelay", for errors.
+// flagName returns the flag of a field of Config for errors, such as --serve-drain-delay for "Serve.DrainDelay".
 func flagName(field string) string {
 	if field == "Telemetry.LogVerbosity" {
 		return "--verbosity"

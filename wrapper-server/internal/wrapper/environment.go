@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// isolated is the first argument of a wrapper server that has executed itself again in the environment from [Isolate].
+// isolated is the first command-line argument of a wrapper server that already runs in the environment from [Isolate].
 const isolated = "isolated"
 
-// functionPrefix is the prefix of the function's variables in the environment from [Isolate].
+// functionPrefix marks variables for the function, not for the server, in the environment from [Isolate].
 const functionPrefix = "function:"
 
-// environmentFlag is the name of the flag that lists the environment variables that the pod sets instead of the image.
-// The wrapper server itself uses only these variables.
+// environmentFlag is the name of a flag of the wrapper server. The flag lists the environment variables whose values
+// are from the pod, not from the image. The server itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns a command line and an environment with which the wrapper server executes itself again. The image's
-// variables then cannot configure Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). The new
-// environment contains the pod's variables, which --environment lists. For the function, it also contains all variables
-// with functionPrefix before their names. If the server is already isolated, ok is false, and args lacks the argument
-// isolated.
+// Isolate returns a command line and an environment with which the wrapper server executes itself again. Variables of
+// the image then cannot configure Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). The new
+// environment contains the pod's variables, which the flag --environment lists. It also contains all variables with
+// functionPrefix before their names, for the function. If the server is already isolated, ok is false, and args is argv
+// without the argument isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false
@@ -37,7 +37,7 @@ func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	return slices.Insert(slices.Clone(argv), 1, isolated), env, true
 }
 
-// podVariables returns the names of the variables that the pod sets. The flag --environment lists them.
+// podVariables returns the names of the variables that the pod sets. It reads them from the flag --environment.
 func podVariables(args []string) []string {
 	for _, arg := range args {
 		if arg == "--" {

@@ -87,7 +87,7 @@ func newPod(cfg Config, frame servermain.Frame) (*function.Pod, error) {
 	})
 }
 
-// tokens is the mount path of service account tokens. Only pods from users' templates may contain a token.
+// tokens is the mount path of service account tokens. A pod can contain a token only if its template is from a user.
 const tokens = "/var/run/secrets/kubernetes.io" //nolint:gosec // a path, no credential
 
 // hiddenPaths returns the paths that the function must not read. Only a function that may use the network may read
@@ -123,8 +123,8 @@ func (s *server) newHandler(options ...connect.HandlerOption) (path string, hand
 	return evalserve.NewHandler(evalserve.Config{Service: s, Budget: s.budget, MaxMessageBytes: s.maxMessage}, options...)
 }
 
-// EvaluateFunction implements Porch's FunctionEvaluator service. It runs the pod's function whatever image the request
-// names, and uses this name only in the texts of errors and logs.
+// EvaluateFunction implements Porch's FunctionEvaluator service. It always runs the pod's function. It uses the image
+// name in the request only in the texts of errors and logs.
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -150,8 +150,8 @@ func command(cfg Config) fnproc.Command {
 }
 
 // findProgram searches the image's PATH for a program, as a container does. If the program is missing, findProgram
-// returns the name, so that each evaluation fails with an error. The server does not fail at its start instead, because
-// callers see the error of an evaluation, but not the log of a pod that does not start.
+// returns the name, and each evaluation fails with an error. The server starts nevertheless, because callers see the
+// error of an evaluation, but not the log of a pod that does not start.
 func findProgram(name, directories string) string {
 	if strings.Contains(name, "/") {
 		return name
