@@ -20,7 +20,7 @@ type Info struct {
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
 	// Components is the path of a file with the status of the cluster's own programs, such as the kubelet. A file with a
-	// program's name in the directory Holds prevents the program's start. Use [Info.Component] for both.
+	// program's name in the directory Holds prevents the program's start. [Info.Component] provides access to both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`

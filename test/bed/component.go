@@ -118,7 +118,7 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits until wanted returns true for the program's process ID, which is 0 if the program does not run.
+// awaitProcess waits until a function returns true for the program's process ID, or for 0 if the program does not run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

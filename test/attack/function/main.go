@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// behaviours maps names to hostile behaviours. The function's input contains a name and the argument ARG.
+// behaviours maps names to hostile behaviours. The function's input contains a name and an argument (ARG below).
 var behaviours = map[string]func(arg string){
 	"hang":    hangForever,   // never ends, and ignores SIGTERM
 	"wait":    waitFor,       // ends after the duration ARG
@@ -33,7 +33,7 @@ var behaviours = map[string]func(arg string){
 }
 
 func main() {
-	// If argument 0 is the name of a role, a behaviour has started this process as a helper.
+	// If argument 0 is the name of a role, this process is a helper that a hostile behaviour has started.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return

@@ -50,8 +50,8 @@ func waitFor(arg string) {
 	}
 }
 
-// eatMemory allocates arg bytes and keeps them for a second. It writes to each page, because untouched pages occupy no
-// memory.
+// eatMemory allocates memory and keeps it for a second. The argument is the number of bytes. It writes to each page,
+// because untouched pages occupy no memory.
 func eatMemory(arg string) {
 	n, _ := strconv.Atoi(arg)
 	memory := make([]byte, n)
@@ -67,8 +67,8 @@ func writeLog(arg string) {
 	os.Exit(1)
 }
 
-// leaveOrphans starts arg processes that outlive this process. Their parent processes exit at once, so that the orphans
-// are not children of this process.
+// leaveOrphans starts processes that outlive this process. The argument is their number. Their parent processes exit at
+// once, so that the orphans are not children of this process.
 func leaveOrphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {

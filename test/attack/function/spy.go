@@ -37,7 +37,7 @@ func spy() {
 	}
 }
 
-// stealSecret searches the memory of all other processes for arg, repeatedly for a second.
+// stealSecret searches the memory of all other processes for a text, the argument. It repeats the search for a second.
 func stealSecret(arg string) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, pid := range otherProcesses() {

@@ -46,7 +46,7 @@ func chooseByTime[T any](t *Target, brief, long T) T {
 	return long
 }
 
-// Lists of programs that attacks have in common.
+// Lists of attacked programs that several attacks use.
 var (
 	every = []string{
 		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,
@@ -128,7 +128,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// runAll runs n concurrent calls of do, waits for all of them, and returns the first error.
+// runAll calls the function do n times, concurrently. It waits for all calls and returns the first error.
 func runAll(n int, do func(i int) error) error {
 	var once sync.Once
 	var first error

@@ -46,7 +46,7 @@ func (t *Target) sendBombs(ctx context.Context, path string, size, n int) error 
 	return nil
 }
 
-// compressBomb returns a compressed message with an unknown field of size bytes.
+// compressBomb returns a compressed message with an unknown field. The argument is the size of this field in bytes.
 func compressBomb(size int) ([]byte, error) {
 	var message bytes.Buffer
 	w, err := gzip.NewWriterLevel(&message, gzip.BestSpeed)

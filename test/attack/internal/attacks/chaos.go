@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// chaos cancels calls and cuts connections at random times. No caller may receive an answer to another request.
+// chaos cancels calls and cuts connections at random times. Every answer that a caller receives must match its request.
 var chaos = Attack{
 	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

@@ -79,8 +79,8 @@ func confinementAttack(name, do, arg string) Attack {
 	}
 }
 
-// inRunner returns an attack in which a function tries to read files that exist only next to function-runner:
-// registries' credentials and the programs of other functions.
+// inRunner returns an attack on function-runner, in which a function tries to read registries' credentials or the
+// programs of other functions. Function pods contain no such files.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,

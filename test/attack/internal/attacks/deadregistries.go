@@ -34,8 +34,8 @@ var (
 // exceeds the image-resolver's limit of concurrent fetches.
 const askers = 200
 
-// deadRegistries returns an attack by registries that never complete an answer. The callback answer may send a part of
-// the answer to a manifest request. Afterwards, the connection stays open until the client closes it or ctx ends.
+// deadRegistries returns an attack by registries that never complete a response. The function answer may begin the
+// response to a manifest request. Afterwards, the connection stays open until the client closes it or ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -61,8 +61,8 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 	}
 }
 
-// serveDead serves registries that never complete an answer, at all addresses in t.Registries. The returned function
-// stop closes their listeners and connections.
+// serveDead runs a registry that never completes a response, at each of the addresses in t.Registries. The returned
+// function stop closes the registries' listeners and connections.
 func (t *Target) serveDead(
 	ctx context.Context, answer func(ctx context.Context, conn net.Conn),
 ) (stop func(), err error) {
@@ -83,7 +83,7 @@ func (t *Target) serveDead(
 	return stop, nil
 }
 
-// acceptDead accepts connections of a registry that never completes an answer, until ctx ends.
+// acceptDead runs a registry that never completes a response. It accepts connections until ctx ends.
 func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx context.Context, conn net.Conn)) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
@@ -103,8 +103,8 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	}
 }
 
-// awaitManifest answers requests for /v2/, with which clients check that a registry exists. It returns true once
-// another request arrives, which is for a manifest.
+// awaitManifest answers requests for /v2/, which clients send to check that a registry exists. It returns true at the
+// first request for another path, which is a request for a manifest.
 func awaitManifest(conn net.Conn) bool {
 	requests := bufio.NewReader(conn)
 	for {

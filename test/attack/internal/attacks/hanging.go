@@ -8,15 +8,15 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, without a timeout. It does not attack function pods directly: only
-// gateways call a function pod, and the pod-manager limits these calls.
+// hanging evaluates many functions that never exit, without a timeout. It does not attack a wrapper-server, the server
+// in function pods: only gateways call a function pod, and the pod-manager limits the number of these calls.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging evaluates functions that never exit. The total size of their 5 MB lists exceeds the program's memory
-// budget for requests.
+// largeHanging evaluates functions that never exit, with lists of 5 MB. The total size of these lists exceeds the
+// program's memory budget for requests.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },

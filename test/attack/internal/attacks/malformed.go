@@ -74,7 +74,7 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// recordFrames returns the bytes of an HTTP/2 connection: a valid beginning, and the frames that write adds.
+// recordFrames returns the bytes of an HTTP/2 connection: a valid beginning, and the frames that the callback adds.
 func recordFrames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)

@@ -23,10 +23,10 @@ var oddLists = Attack{
 	},
 }
 
-// list is the valid beginning of most of the unusual resource lists.
+// list is a valid resource list without items. Most of the unusual resource lists begin with it.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// oddListsByKind returns all unusual and malformed resource lists. The keys describe them.
+// oddListsByKind returns all unusual and malformed resource lists. The keys are descriptions of the lists.
 func oddListsByKind() map[string]string {
 	all := largeLists()
 	maps.Copy(all, small)

@@ -35,8 +35,8 @@ var orphans = Attack{
 	},
 }
 
-// noneLeft waits until all helper processes with a role, such as "orphan", have exited and the server has reaped them.
-// It returns an error after orphanTimeout.
+// noneLeft waits until all helper processes with the given role, such as "orphan", have exited and the server has
+// reaped them. It returns an error after orphanTimeout.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
 	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
 		left, zombies := 0, t.Zombies()

@@ -44,8 +44,8 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames acts as a function pod that sends megabytes in frames of a single byte. Until a message is complete, each
-// of its frames occupies a hundred bytes of memory, so the gateway must reject the answer early.
+// smallFrames acts as a function pod that sends megabytes in frames of a single byte. The gateway keeps all frames of
+// an incomplete message in memory, a hundred bytes for each frame. It must therefore reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -95,8 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn evaluates a function in a pod that answers with the given error. It returns an error if the gateway
-// passes on details that must not reach callers.
+// checkPassedOn evaluates a function in a pod that always answers with the given error. It returns an error if the
+// gateway passes on details of the answer that must not reach callers.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

@@ -12,8 +12,9 @@ import (
 )
 
 // unknownFields sends small lists with large unknown fields, which the program must count towards its memory budget for
-// requests. The functions wait for two seconds, so that requests accumulate. They do not wait in a wrapper-server, the
-// server in function pods: all callers would share the few evaluations that the pod-manager permits (see [hanging]).
+// requests. The functions wait for two seconds, so that requests accumulate. In a wrapper-server, the server in
+// function pods, they do not wait. The pod-manager permits only few concurrent evaluations in a pod, which waiting
+// functions would occupy (see [hanging]).
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

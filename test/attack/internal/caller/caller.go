@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller implements well-behaved callers ("the other callers"). During an attack, they measure whether the
-// program still serves them.
+// Package caller implements well-behaved callers, which error messages call "other callers". During an attack, they
+// measure whether the program still serves them.
 package caller
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 )
 
-// Role is the first argument of the process that runs the well-behaved callers. This process is a copy of the command
-// attack.
+// Role is the first argument of the process that runs the well-behaved callers. The command attack starts this process
+// from its own executable.
 const Role = "callers"
 
 // The load of the well-behaved callers. Each caller has its own connection and calls at fixed times, even if earlier
@@ -35,8 +35,9 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve is a prefix of the image argument of [Run]. With this prefix, callers do not evaluate a function but resolve
-// tags of the repository that follows. Each call resolves a new tag, so that the image-resolver cannot use its cache.
+// Resolve is a prefix for the argument image of [Run]. If the argument is this prefix and a repository, callers resolve
+// tags of the repository instead of evaluating a function. Each call resolves a new tag, so that the image-resolver
+// cannot use its cache.
 const Resolve = "resolve="
 
 // Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and result of
@@ -90,8 +91,8 @@ func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, 
 	}
 }
 
-// callAndCheck makes a call and checks the answer. The marker differs in each call, to detect an answer to another
-// call.
+// callAndCheck makes a call and checks the answer. The request contains the marker, which is different in each call.
+// The check can therefore detect an answer to a different call.
 func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

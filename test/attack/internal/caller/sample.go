@@ -93,7 +93,7 @@ func P99(samples []Sample) time.Duration {
 	return times[(len(times)*99+99)/100-1]
 }
 
-// Failures describes the failed calls, as the last part of an error message. The text is empty if no call failed.
+// Failures describes the failed calls, as text to append to an error message. The text is empty if no call failed.
 func Failures(samples []Sample) string {
 	n, text := 0, ""
 	for _, sample := range samples {

@@ -41,8 +41,8 @@ func (c Config) times() times {
 
 const attackLimit = 2 * time.Minute
 
-// tries is the maximum number of runs of an attack if slow answers are the only problem. A busy machine may cause slow
-// answers in one run, but a real defect causes them in each run.
+// tries is the maximum number of runs of an attack. An attack runs again if slow answers are the only problem. A busy
+// machine may cause slow answers in one run, but a real defect causes them in each run.
 const tries = 3
 
 // Run attacks a program and returns the result. The error is nil even if the program does not withstand the attack. If
@@ -106,7 +106,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 	return at
 }
 
-// compare stores the latencies and failures of well-behaved callers before, during and after the attack in the row.
+// compare sets the row's latencies and failures of well-behaved callers before, during and after the attack.
 func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
@@ -116,9 +116,9 @@ func (r *Row) compare(samples *caller.Samples, at moments) {
 	r.Failed = caller.Failures(append(during, after...))
 }
 
-// undisturbedP99 returns the 99th percentile of latency without an attack. This is the latency before the attack. If
-// the machine has become slightly slower, it is the latency after the attack. A much higher latency after the attack is
-// ignored, because the attack then still affects the callers.
+// undisturbedP99 returns the 99th percentile of latency without an attack. It returns the higher of the latencies
+// before and after the attack, because the machine may have become slightly slower. It ignores a much higher latency
+// after the attack, because the attack then still affects the callers.
 func undisturbedP99(before, after time.Duration) time.Duration {
 	if after/slower <= max(before, leastP99) {
 		return max(before, after)
@@ -133,8 +133,8 @@ func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// awaitSettled waits until the program has freed its memory after an attack, but at most for the time settle. It
-// returns the remaining memory usage in bytes.
+// awaitSettled waits until the program has freed its memory after an attack. The timeout is settle. The result is the
+// remaining memory usage in bytes.
 func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {
@@ -146,8 +146,8 @@ func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	return c.System.Memory()
 }
 
-// startCallers starts the well-behaved callers in their own process, so that the attack's work does not delay them.
-// stop stops them and waits for their last answers.
+// startCallers starts the well-behaved callers in their own process, so that the attack's work does not delay them. The
+// returned function stop ends the calls and waits for the last answers.
 func (c Config) startCallers(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
 	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.callersImage(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

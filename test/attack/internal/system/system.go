@@ -26,7 +26,7 @@ const (
 )
 
 // Images that callers evaluate. Well-behaved callers evaluate Steady, attackers evaluate Hostile. Both images contain
-// the same program. The pod for the image Liar is a server in the attack itself.
+// the same program. The image Liar contains no program, because a server in the attack itself acts as its pod.
 const (
 	Steady  = "attack.test/fns/steady:v1"
 	Hostile = "attack.test/fns/hostile:v1"
@@ -84,7 +84,7 @@ func New(dir, bin string, owner int, limited bool) (*System, error) {
 	)
 }
 
-// Function returns the path of an image's function, which is a program.
+// Function returns the path of the program that implements the function of an image.
 func (s *System) Function(image string) string {
 	name, _, _ := strings.Cut(filepath.Base(image), ":")
 	return filepath.Join(s.dir, "functions", name)
