@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// withCache makes a command hold a shared lock while it runs, so that no process removes entries from the cache. After
-// a successful command, it removes entries that were not used for a week, unless another process uses the cache.
+// withCache locks the cache while a command runs, so that no process removes entries. Commands share the lock. After a
+// successful command, it removes entries that were not used for a week, unless another process uses the cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -40,8 +40,8 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// useLock returns the path of the cache's lock file. Commands share the lock. The removal of entries needs it
-// exclusively.
+// useLock returns the path of the cache's lock file. Commands hold a shared lock. The removal of entries requires the
+// exclusive lock.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
 // removeUnused removes cache entries that were not used for a week. It keeps the programs of existing clusters, because

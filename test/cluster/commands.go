@@ -56,8 +56,8 @@ func (o *options) store() component.Store {
 	return component.Store{Dir: o.cache, Log: os.Stderr}
 }
 
-// needSources returns an error unless the option root is the directory of this repository, from whose sources images
-// are built. Commands call needSources before they start anything.
+// needSources returns an error unless the option --root names the root of this repository, which contains the sources
+// of the images. Commands call needSources before they start anything.
 func (o *options) needSources() error {
 	if _, err := os.Stat(filepath.Join(o.root, "test", "go.mod")); err != nil {
 		return fmt.Errorf("find the sources of the images: %w; run in the root of the repository or use --root", err)

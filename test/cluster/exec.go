@@ -54,8 +54,8 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// suppliedCluster returns the file paths and state of a running cluster, for commands that build images. It fails
-// if the cluster is not up or the images' sources are missing.
+// suppliedCluster returns the file paths and state of a running cluster, for commands that build images. It fails if
+// the cluster is not up or the sources of the images are missing.
 func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err

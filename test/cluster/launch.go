@@ -106,8 +106,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keptDirectories returns flags of `cluster init` for directories that must stay visible in the cluster: the cached
-// programs, the sources and Go's caches.
+// keptDirectories returns the flags of `cluster init` that keep directories visible in the cluster. These directories
+// contain the cached programs, the sources and Go's caches.
 func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {

@@ -15,8 +15,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
 
-// run runs a command line and returns its exit status. `cluster exec` returns only if it fails, because it replaces
-// this process.
+// run runs a command line and returns its exit status. If `cluster exec` succeeds, run does not return, because the
+// executed command replaces this process.
 func run(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

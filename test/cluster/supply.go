@@ -43,8 +43,8 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supplyImages adds images to all registries. It caches the registries' files in the subdirectory what, such as
-// "tools".
+// supplyImages adds images to all registries. It caches the registries' files in a subdirectory, whose name is the
+// argument what, such as "tools".
 func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {
@@ -69,8 +69,8 @@ func (to *supplier) supplyImages(ctx context.Context, what string, specs []image
 	return kept.Keep(to.key, to.dirs[0])
 }
 
-// fillFromCache copies cached images to all registries. It returns false if the cache contains no images with the
-// current key.
+// fillFromCache copies cached images to all registries. It returns false if the cache has no content with the key
+// to.key.
 func (to *supplier) fillFromCache(kept registrycache.Cache) (bool, error) {
 	for _, dir := range to.dirs {
 		if filled, err := kept.Fill(to.key, dir); err != nil || !filled {

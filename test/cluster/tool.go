@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 )
 
-// tools maps the arguments of `cluster tool` to functions that return the component to build, a set of programs.
+// tools maps each argument of `cluster tool`, a program's name, to a function that returns the component to build.
 func (o *options) tools() map[string]func() (component.Component, error) {
 	always := func(pinned func() component.Component) func() (component.Component, error) {
 		return func() (component.Component, error) { return pinned(), nil }

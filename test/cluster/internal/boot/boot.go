@@ -54,7 +54,7 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 }
 
 // Wait creates the objects that every cluster needs, runs a pod to show that the cluster works, and logs each step. The
-// caller must close the channel images once the pod's images are pushed. Only then does Wait start the pod.
+// caller must close the channel after it has pushed the pod's images. Wait starts the pod only then.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -78,8 +78,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// pollUntil calls look repeatedly until it returns nil. If ctx ends first, pollUntil returns the last error of look,
-// which explains the delay.
+// pollUntil calls the given function repeatedly until it returns nil. If ctx ends first, pollUntil returns the
+// function's last error, which explains the delay.
 func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)
@@ -94,7 +94,7 @@ func pollUntil(ctx context.Context, what string, look func(context.Context) erro
 	}
 }
 
-// await waits until the channel images is closed.
+// await waits until the channel is closed, that is, until the images are pushed.
 func await(ctx context.Context, images <-chan struct{}) error {
 	select {
 	case <-images:

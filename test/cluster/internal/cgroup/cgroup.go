@@ -44,7 +44,7 @@ func isUnified() bool {
 	return unix.Statfs(mountPoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Join creates a group with the child "components" in every hierarchy, and moves this process to the child.
+// Join creates a control group with the child "components" in every hierarchy, and moves this process to the child.
 func Join(name string) error {
 	roots, err := listHierarchies()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove kills the processes in the named group, and removes the group with all groups below it. It waits until
+// Remove kills the processes in the named control group, and removes this group and all groups below it. It waits until
 // deadline for the killed processes to exit.
 func Remove(name string, deadline time.Time) error {
 	roots, err := listHierarchies()

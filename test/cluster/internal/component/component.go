@@ -16,7 +16,7 @@ import (
 type Component struct {
 	Name    string
 	Version string
-	// Inputs are additional build inputs that become part of the cache key, such as linker flags.
+	// Inputs are further inputs of the build, such as linker flags. They become part of the cache key.
 	Inputs []string
 	// Build builds the programs and writes them to dir.
 	Build func(ctx context.Context, dir string) error

@@ -44,7 +44,7 @@ func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	return goTool(ctx, source, nil, "build", "-mod=mod", "-trimpath", "-ldflags="+g.Flags, "-o", dir+"/", programs)
 }
 
-// toolComponent returns a component with programs of a published module. packages are the programs' packages.
+// toolComponent returns a component with the programs in some packages of a published module.
 func toolComponent(name, version, module string, packages ...string) Component {
 	var mod strings.Builder
 	fmt.Fprintf(&mod, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n", name, module, version)
@@ -64,8 +64,8 @@ func newComponent(name, version string, source generatedModule) Component {
 	}
 }
 
-// sharedRequirements returns this program's requirements as lines of a go.mod. With them, all components use the same
-// or newer versions of libraries, and Go compiles each version only once. This saves a third of the build time. The
+// sharedRequirements returns this program's requirements as lines of a go.mod. Components with these lines use the same
+// or newer versions of libraries, so Go compiles each version only once. This saves a third of the build time. The
 // cache keys of components ignore these lines, so that a change of this program does not rebuild all components.
 func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()

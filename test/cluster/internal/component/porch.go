@@ -25,7 +25,7 @@ var porchManifests = []string{
 	"deployments/porch/[1-8]-*.yaml",
 }
 
-// renamed maps names of Porch's programs to clearer names. In Porch, "git" is a Git server for tests.
+// renamed maps names of Porch's programs to clearer names. Porch's program "git" is a Git server for tests.
 var renamed = map[string]string{"git": "git-server", "server": "function-runner"}
 
 // Porch returns the component with Porch's manifests and programs, including the wrapper-server, the command line and a

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Debian packages run policyFile before they start services. Its exit status permits or denies the start. While this
-// package denies services, savedFile is the path of the machine's own policy program.
+// Debian packages run the program policyFile before they start services. The program's exit status permits or denies
+// the start. While this package denies services, it keeps the machine's own policy program in savedFile.
 const (
 	policyFile = "/usr/sbin/policy-rc.d"
 	savedFile  = policyFile + ".function-runner-saved"
@@ -29,8 +29,8 @@ func denyServices() (policy, error) { return newPolicy(policyFile, savedFile) }
 
 func newPolicy(path, saved string) (policy, error) {
 	p := policy{path: path, saved: saved}
-	// Save the original only if none is saved yet. Otherwise, an interrupted installation has saved it, and path contains
-	// the program that denies services.
+	// Save the original only if no saved file exists. A saved file exists after an interrupted installation. In this case,
+	// path contains the program that denies services.
 	if _, err := os.Lstat(saved); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(path, saved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return policy{}, fmt.Errorf("set aside %s: %w", path, err)
@@ -42,7 +42,7 @@ func newPolicy(path, saved string) (policy, error) {
 	return p, nil
 }
 
-// restore restores the machine's own policy program. Without one, it removes the program that denies services.
+// restore restores the machine's own policy program. If there was none, it removes the program that denies services.
 func (p policy) restore() error {
 	err := os.Rename(p.saved, p.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// collectTimeout is the timeout of the whole collection, because a user waits for it, and a broken cluster may not
+	// collectTimeout is the timeout of the whole collection. A user waits for the collection, and a broken cluster may not
 	// respond.
 	collectTimeout = time.Minute
-	// apiTimeout is the timeout of each API request, because the API server may be the broken component.
+	// apiTimeout is the timeout of each API request. It is short because the API server may be the broken component.
 	apiTimeout = 5 * time.Second
 )
 

@@ -80,7 +80,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return pair, nil
 }
 
-// NewKeys creates a key pair for signing service account tokens. Cert contains the public key instead of a certificate.
+// NewKeys creates keys for signing service account tokens. The field Cert contains the public key, not a certificate.
 func NewKeys() (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -70,8 +70,8 @@ func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	}
 }
 
-// awaitRelease waits while a file with the program's name in the directory s.Holds prevents the program's start. Tests
-// create such files. It returns false if ctx ends.
+// awaitRelease waits until the directory s.Holds contains no file with the program's name. Tests create such files to
+// prevent the program's start. awaitRelease returns false if ctx ends.
 func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool {
 	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {

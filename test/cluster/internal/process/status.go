@@ -7,8 +7,8 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// States of a program. A waiting program waits for its dependency. A failed program waits for its restart after an
-// exit. A held program does not start because of a file in the directory [Supervisor.Holds].
+// States of a program. A program is waiting until its dependency accepts connections. It is failed after an exit, until
+// its restart. It is held while a file in the directory [Supervisor.Holds] prevents its start.
 const (
 	Waiting State = "waiting"
 	Running State = "running"

@@ -9,8 +9,8 @@ import (
 )
 
 // linked is the minimum size in bytes of files that are hard-linked instead of copied. Such large files are blobs,
-// which registries never change. Files with the digest of a tag are smaller, and must be copied because registries
-// change them.
+// which registries never change. A file that stores the digest of a tag is smaller. It must be copied, because
+// registries change it.
 const linked = 64 << 10
 
 // uploads is the name of directories in which registries store unfinished uploads.

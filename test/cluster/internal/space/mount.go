@@ -47,7 +47,7 @@ func mountAll(l layout.Layout, keep []string) error {
 	return mountResolver(l.Config("resolv.conf"))
 }
 
-// mountScratch covers the directories in scratch with empty file systems. The directories in keep stay visible.
+// mountScratch mounts empty file systems over the scratch directories. The directories listed in keep stay visible.
 func mountScratch(keep []string) error {
 	var open []*os.File
 	defer func() {
@@ -121,8 +121,8 @@ func mountResolver(source string) error {
 	if err != nil {
 		return bindMount(source, path)
 	}
-	// /etc/resolv.conf is a symbolic link. Create its target as a mount point, because another mount may cover the
-	// target's directory.
+	// /etc/resolv.conf is a symbolic link. Create the target of the link as a mount point, because a mount over the
+	// target's directory may hide the original file.
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}

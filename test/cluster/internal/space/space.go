@@ -31,8 +31,8 @@ func Command(name string, args ...string) *exec.Cmd {
 }
 
 // Init sets up the namespaces of a cluster, runs a command in them and waits for its exit. The caller must be the first
-// process of its PID namespace, so Init also reaps orphans. Below /run, /var/lib and /var/log, only the directories in
-// keep stay visible.
+// process of its PID namespace, so Init also reaps orphans. Init hides the contents of /run, /var/lib and /var/log,
+// except for the directories listed in keep.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")

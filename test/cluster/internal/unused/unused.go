@@ -23,8 +23,8 @@ func Touch(path string) error {
 	return nil
 }
 
-// Remove removes subdirectories of dir that were not used for a week, and their lock files. It keeps a subdirectory
-// if keep returns true. No process may use the cache during the call.
+// Remove removes subdirectories of dir that were not used for a week, and their lock files. It keeps subdirectories for
+// which the argument keep returns true. No process may use the cache during the call.
 func Remove(dir string, keep func(path string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push copies an image to a new name. If change is not nil, Push calls it to modify the copy's image configuration. The
-// options are for access to the copy's registry.
+// Push copies an image and pushes the copy under a new name. If change is not nil, Push calls it to modify the copy's
+// image configuration. Push uses the options when it accesses the copy's registry.
 func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remote.Option) {
 	t.Helper()
 	image, err := remote.Image(Reference(t, of), remote.WithContext(t.Context()))

@@ -18,7 +18,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// fieldManager is the name of the tests as owner of fields in server-side apply.
+// fieldManager identifies the tests as the owner of object fields in server-side apply.
 const fieldManager = "function-runner-e2e"
 
 // Apply applies objects by server-side apply. If dryRun is true, the API server only validates them.

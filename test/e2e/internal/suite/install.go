@@ -43,7 +43,7 @@ func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to the directory of a test package
 }
 
-// Rewrite returns changed copies of the objects. It passes each object to the function change, as YAML.
+// Rewrite converts each object to YAML, passes the YAML to a function that changes it, and returns the new objects.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	string) string,
 ) []*unstructured.Unstructured {

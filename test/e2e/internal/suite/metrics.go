@@ -32,8 +32,8 @@ func Metrics(ctx context.Context, host string) (string, error) {
 	return string(page), err
 }
 
-// Retries returns the number of times that the gateway in a pod has retried an evaluation on another lease. host is the
-// pod's address. A retry need not be a defect: on a busy machine, a pod may accept the gateway's connection too late.
+// Retries returns the number of times that the gateway in a pod has retried an evaluation with a new lease. host is the
+// pod's address. A retry need not be a defect: on a busy machine, a function pod may accept a connection too late.
 func Retries(ctx context.Context, t testing.TB, host string) (retries int64) {
 	t.Helper()
 	page, err := Metrics(ctx, host)

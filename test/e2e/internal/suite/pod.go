@@ -65,7 +65,7 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	return string(output)
 }
 
-// Await waits until the function holds returns true for a pod, and returns the pod in this state.
+// Await waits until the given function returns true for a pod, and returns the pod in this state.
 func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(
 	*corev1.Pod) bool,
 ) *corev1.Pod {
@@ -97,8 +97,8 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// Waiting returns the reason and message of the pod's first container that waits for its start. A reason is, for
-// example, ErrImagePull. Both are empty if no container waits.
+// Waiting returns the reason and message of the pod's first container in the state "waiting". A reason is, for example,
+// ErrImagePull. Both are empty if no container is in this state.
 func Waiting(pod *corev1.Pod) (reason, message string) {
 	for _, status := range pod.Status.ContainerStatuses {
 		if waiting := status.State.Waiting; waiting != nil {

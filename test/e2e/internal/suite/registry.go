@@ -38,7 +38,7 @@ const (
 )
 
 // Program returns the image name of a program in the test bed's open registry. The name contains a digest, because a
-// node does not pull the same tag again.
+// node that has pulled a tag does not pull the tag again.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)

@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// waitTimeout is the timeout of a test. A long timeout costs no time, because only failing tests reach it.
+// waitTimeout is the timeout of a test. It can be long, because only failing tests reach it.
 const waitTimeout = 10 * time.Minute
 
 // Names of the environment variables that configure the tests.
@@ -134,8 +134,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run runs the tests of a package and returns their exit code, for TestMain. Before the tests, it calls use with
-// the new suite. If tests fail, it prints the path of their logs and objects.
+// Run runs the tests of a package and returns their exit code, for TestMain. Before the tests, it passes the new suite
+// to the function use. If tests fail, it prints the path of their logs and objects.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {

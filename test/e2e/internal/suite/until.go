@@ -12,8 +12,8 @@ import (
 // state of the system.
 const ConditionTimeout = 5 * time.Minute
 
-// Until calls holds repeatedly until holds returns true. The second result of holds describes the current state. Until
-// prints it after a timeout.
+// Until repeatedly calls the given function until its first result is true. The second result describes the current
+// state. After a timeout, Until fails the test and prints this description.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
