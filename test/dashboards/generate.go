@@ -31,7 +31,7 @@ type row struct {
 type object = map[string]any
 
 // generate returns the contents of all generated files. The keys are paths relative to dir, the directory
-// deploy/observability, from which it also reads Prometheus' rules.
+// deploy/observability. generate also reads Prometheus' rules from dir.
 func generate(dir string) (map[string][]byte, error) {
 	files := make(map[string][]byte, len(dashboards)+1)
 	for name, b := range dashboards {
@@ -102,8 +102,8 @@ func (b board) json(name string) object {
 	}
 }
 
-// variables returns the variables that users of a dashboard can set. A dashboard has the variable for functions only if
-// it uses it.
+// variables returns the variables that users of a dashboard can set. It omits the variable for functions if the
+// dashboard does not use this variable.
 func variables(b board) []object {
 	datasource := object{"type": "prometheus", "uid": "${datasource}"}
 	choice := func(name, label, query string) object {
@@ -122,7 +122,7 @@ func variables(b board) []object {
 	return all
 }
 
-// Sizes of panels in units of Grafana's grid. A line contains three graphs or six single numbers (stats).
+// Sizes of panels in units of Grafana's grid. A line of the grid contains three graphs or six single numbers (stats).
 const (
 	gridWidth             = 24
 	width, height         = 8, 8

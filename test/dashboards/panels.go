@@ -2,8 +2,8 @@
 
 package main
 
-// panel is a graph. Its queries contain placeholders for label selectors. {@} stands for the namespaces that the user
-// has chosen, {#} for the namespaces and functions. More labels may follow the @ or #, as in {@phase="run"}.
+// panel is a graph. Its queries contain placeholders for label selectors. {@} selects the namespaces that the user has
+// chosen. {#} selects the chosen namespaces and functions. A placeholder may contain more labels, as in {@phase="run"}.
 type panel struct {
 	title, description, unit string
 	queries                  []query
@@ -20,8 +20,8 @@ type stat struct {
 // runbooks is the URL of the directory with a page for each alert.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted maps the title of a panel to the alert that the panel explains. limit is the alert's threshold in the panel's
-// unit, or 0 if the panel and the alert show different values. Tests compare the names with the alert rules.
+// alerted maps the title of a panel to the alert about the same problem. limit is the alert's threshold in the panel's
+// unit. It is 0 if the panel and the alert show different values. Tests compare the names with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string
@@ -71,8 +71,8 @@ func mean(histogram, selector, label, legend string) query {
 	return query{part("_sum") + " / " + part("_count"), legend}
 }
 
-// stats are the single numbers at the top of the dashboard "overview". Each has a title, a description, a unit, queries
-// and thresholds.
+// stats are the single numbers at the top of the dashboard "overview". Each number has a title, a description, a unit,
+// queries and thresholds.
 var stats = []stat{
 	{
 		"Evaluations", "Evaluations that ended.", "reqps",

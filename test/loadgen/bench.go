@@ -20,8 +20,8 @@ type Target struct {
 // Evaluate evaluates a resource list and returns the output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
-// Loop evaluates a list repeatedly until the callback each returns false. It calls each after every evaluation, with
-// the error or nil.
+// Loop evaluates a list repeatedly. After every evaluation, it passes the error or nil to a callback function. It stops
+// when the callback function returns false.
 type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
 // Input is a resource list to evaluate.

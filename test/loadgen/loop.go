@@ -38,7 +38,7 @@ func (p Plan) takeTurn(
 	return ctx.Err()
 }
 
-// runTogether runs n concurrent calls of do and waits for all of them.
+// runTogether calls the function do n times, concurrently, and waits until all calls have returned.
 func runTogether(n int, do func()) {
 	var running sync.WaitGroup
 	for range n {
@@ -61,7 +61,7 @@ func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(erro
 	}
 }
 
-// runClosed runs callers that each evaluate repeatedly for the given time, and at least once.
+// runClosed runs concurrent callers. Each caller evaluates repeatedly for the duration length, but at least once.
 func runClosed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
 	start := time.Now()
 	runTogether(callers, func() {

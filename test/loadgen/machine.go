@@ -48,7 +48,7 @@ func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	return m
 }
 
-// readField returns the value in the first line "name: value" with the given name.
+// readField searches the content for the first line "name: value" with the given name, and returns the line's value.
 func readField(content, name string) string {
 	for line := range strings.Lines(content) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {

@@ -178,7 +178,8 @@ func runProgram(name string, args ...string) Evaluate {
 	}
 }
 
-// makeInputs returns a resource list for the function set-namespace for each number of Deployments in items.
+// makeInputs returns resource lists for the function set-namespace. The argument items contains the number of
+// Deployments in each resource list, separated by commas.
 func makeInputs(items string) ([]Input, error) {
 	sizes, err := parseNumbers(items)
 	if err != nil {

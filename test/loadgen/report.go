@@ -108,7 +108,7 @@ func decimalsOf(figure float64) int {
 	return 0
 }
 
-// String returns the ratio with its confidence interval, or an empty text for nil.
+// String returns the ratio with its confidence interval. It returns an empty string if r is nil.
 func (r *Ratio) String() string {
 	if r == nil {
 		return ""

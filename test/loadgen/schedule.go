@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// minRounds is the minimum number of rounds, so that the variation between rounds can be estimated.
+// minRounds is the minimum number of rounds. Fewer rounds do not suffice to estimate the variation between rounds.
 const minRounds = 3
 
 // countRounds returns the number of rounds that fill the duration, but at least minRounds. In each round, every target

@@ -16,8 +16,8 @@ import (
 )
 
 // Shell runs a command repeatedly in a shell, with list as standard input, and discards the output. After every run, it
-// calls each with the error or nil. It kills the command and returns if each returns false, ctx ends, or a run takes
-// longer than limit. If limit is zero, a run may take any time.
+// passes the error or nil to a callback function. It kills the command and returns if the callback function returns
+// false, ctx ends, or a run takes longer than limit. If limit is zero, a run may take any time.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {

@@ -17,13 +17,13 @@ const (
 	confidence = 0.95
 )
 
-// sample contains all measurements of a target, from a turn in each round.
+// sample contains all measurements of a target. The target has a turn in each round.
 type sample struct {
 	latencies []entry         // ascending
 	took      []time.Duration // duration of the turn in each round
 }
 
-// entry is a histogram bar, with the number of the round in which it was measured.
+// entry is a bar of a latency histogram, and the number of the round in which the bar was measured.
 type entry struct {
 	bar
 	round int
@@ -45,7 +45,8 @@ func newSample(rounds [][]turn, target int) sample {
 // evaluation succeeded.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures computes the results of a target. weights contains the number of times that each round counts.
+// figures computes the results of a target. weights contains a weight for each round: a round with the weight 2 counts
+// twice, a round with the weight 0 does not count.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -63,8 +64,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latency at each quantile in shares, such as 0.99. shares must be in ascending order. total is
-// the number of evaluations, in which each round counts according to its weight.
+// quantiles returns the latency at each quantile in shares, such as 0.99. shares must be in ascending order. weights
+// contains a weight for each round, and total is the weighted number of evaluations.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -79,10 +80,11 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// eachOnce returns weights for the actual measurement, in which each round counts once.
+// eachOnce returns the weight 1 for each round, for the results of the actual measurement without bootstrap.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
-// drawRounds draws rounds with replacement for a bootstrap sample, and returns the number of draws of each round.
+// drawRounds draws rounds at random, with replacement, for a bootstrap sample. It returns the number of times that each
+// round was drawn.
 func drawRounds(rng *rand.Rand, rounds int) []int {
 	weights := make([]int, rounds)
 	for range rounds {
@@ -101,9 +103,9 @@ type Ratio struct {
 // ratios contains the results of a target, divided by the results of the first target.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compareSamples divides a target's results by the results of base. A paired bootstrap determines the confidence
-// intervals. It draws whole rounds with the turns of both targets instead of single evaluations, because evaluations in
-// the same turn depend on each other.
+// compareSamples divides a target's results by base, the results of the first target. A paired bootstrap determines the
+// confidence intervals. It draws whole rounds with the turns of both targets instead of single evaluations, because
+// evaluations in the same turn depend on each other.
 func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
 	measured := divideFigures(of, base, eachOnce(rounds))
@@ -117,8 +119,8 @@ func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divideFigures divides a target's results by the results of base. The order of the ratios is the order of the fields
-// of the type ratios.
+// divideFigures divides a target's results by base, the results of the first target. The ratios have the same order as
+// the fields of the type ratios.
 func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
@@ -137,7 +139,7 @@ func confidenceInterval(measured float64, resampled []float64) *Ratio {
 	return &Ratio{Value: measured, Low: at(outside), High: at(1 - outside)}
 }
 
-// summarize computes the results of all targets from all rounds, and compares them with the first target.
+// summarize computes the results of each target over all rounds, and compares them with the first target's results.
 func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	level := Level{Rounds: len(rounds)}
 	base := newSample(rounds, 0)

@@ -61,8 +61,8 @@ func (t target) printResults(w io.Writer, output []byte, late bool, budget time.
 	return err
 }
 
-// writeModfile writes a go.mod for gremlins' copy of the module, with an absolute path for the module libs. It returns
-// the go command's flag that selects this go.mod.
+// writeModfile writes a go.mod for the copy of the module that gremlins makes. This go.mod contains an absolute path
+// for the module libs. The result is the go command's flag that selects this go.mod.
 func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))

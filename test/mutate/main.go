@@ -46,7 +46,8 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run tests mutations in a sandbox if possible, because mutated code may send signals to other processes.
+// run executes the tests with each mutation. It uses a sandbox if possible, because mutated code may send signals to
+// other processes.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
 	if err != nil {

@@ -69,7 +69,7 @@ func (m mutation) runTests(ctx context.Context, o options, work string) (verdict
 	return runTests(ctx, module, overlay, tests)
 }
 
-// runTests runs tests with changed source files. The verdict is lived if the tests pass despite the change.
+// runTests runs tests with changed sources. The verdict is the constant lived if all tests pass despite the change.
 func runTests(ctx context.Context, module, overlay string, tests []string) (verdict string, err error) {
 	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
 	out, err := goCommand(ctx, module, args...)
@@ -124,7 +124,8 @@ func (e edit) apply(files map[string][]byte) (path string, content []byte, err e
 	return path, content, nil
 }
 
-// writeOverlay writes the changed files to work, and returns the path of the file for the go command's option -overlay.
+// writeOverlay writes the changed files and an overlay file to the directory work. It returns the path of the overlay
+// file, for the go command's option -overlay.
 func writeOverlay(work string, files map[string][]byte) (path string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {

@@ -71,7 +71,7 @@ func (b *bench) measureTables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run compares the selected ways for all sizes of resource lists and all numbers of callers.
+// run compares the programs that the command line selects, for all sizes of resource lists and all numbers of callers.
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.openWays(ctx)
 	defer stop()

@@ -25,19 +25,18 @@ const (
 
 const confinementHeader = "function process  samples   p50 off    p50 on    on/off     on-off  limit"
 
-// nodeFunction is a JavaScript function that only returns its input. It serves to measure the cost of a Node.js
-// process.
+// nodeFunction is a JavaScript function that only returns its input. It shows the cost of a Node.js process.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
 // subject is a function that is evaluated with and without restrictions of its access, to measure their cost.
 type subject struct {
 	name, image string
-	// pause is the time between evaluations. It is long enough to start the next process in advance.
+	// pause is the time between evaluations. During the pause, the server can start the next process in advance.
 	pause time.Duration
 }
 
-// mode selects processes started in advance, or a new process for each evaluation. New processes need only a short
-// pause between evaluations, so that a measurement contains more evaluations.
+// mode is a way to start function processes: in advance, or at the beginning of each evaluation. Processes of the
+// second kind need only a short pause between evaluations, so that a measurement contains more evaluations.
 type mode struct {
 	name  string
 	env   []string

@@ -35,7 +35,7 @@ func (b *bench) updateDocument(table, figures string) error {
 	return os.WriteFile(b.document, []byte(updated), 0o644)
 }
 
-// withFigures returns the document with figures in place of a table's old results.
+// withFigures replaces the results in a table of the document by figures. It returns the new document.
 func withFigures(document, table, figures string) (string, error) {
 	begin, end := linesOf(table)
 	before, rest, begun := strings.Cut(document, begin)
@@ -51,8 +51,8 @@ type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keepFigures runs a measurement and writes its results into the document. It also writes results that exceed a limit,
-// but writes nothing after other errors.
+// keepFigures runs a measurement and writes its results into the document, even if a result exceeds a limit. After all
+// other errors, it writes nothing.
 func (b *bench) keepFigures(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// firstEvaluations measures the first evaluations in new sandboxes, as in each run of `fnctl --local`.
+// firstEvaluations measures first evaluations in new sandboxes. A run of `fnctl --local` begins with such evaluations.
 func (b *bench) firstEvaluations(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")

@@ -43,7 +43,7 @@ func (b *bench) startHop(ctx context.Context) (*server, error) {
 	return b.startServer(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
-// serveHop serves evaluations on the given port until ctx ends. It starts the program binary for each evaluation.
+// serveHop serves evaluations on a port until ctx ends. It starts a new process of the program for each evaluation.
 func serveHop(ctx context.Context, port, binary string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:"+port)

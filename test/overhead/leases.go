@@ -25,7 +25,7 @@ import (
 type lender struct {
 	lease.Manager
 
-	// address is the lender's own address. directory contains its certificate, or is empty for plaintext.
+	// address is the lender's own address. directory contains the lender's certificate. It is empty for plaintext.
 	address, directory string
 	pod                *lease.Granted
 }
@@ -35,7 +35,7 @@ func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (leas
 	return grantedPod{l.pod}, nil
 }
 
-// grantedPod is the lease that the lender grants to every caller, because it has only a single pod.
+// grantedPod is a lease of the lender's only pod. The lender grants such a lease to every caller.
 type grantedPod struct{ pod *lease.Granted }
 
 func (l grantedPod) Granted() *lease.Granted      { return l.pod }

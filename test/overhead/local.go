@@ -26,8 +26,8 @@ func (b *bench) localRuns(ctx context.Context) error {
 	})
 }
 
-// ofStore returns the environment variables for sandboxes that run images of a registry. The images are stored below
-// dir.
+// ofStore returns environment variables for a program that runs images of a registry in sandboxes. The program stores
+// the images below dir.
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),

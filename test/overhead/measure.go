@@ -42,7 +42,7 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
-// timeTurn calls turn, which runs evaluations, and measures their processor time. This includes the server's time.
+// timeTurn runs the evaluations of a turn, and measures their processor time in this program and in the server.
 func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	before, err := processorTime(w.pid)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // inherited is the file descriptor of the listener that the telemetry receiver's process inherits from this process.
 const inherited = 3
 
-// startObserver starts a process that receives telemetry, and returns its URL. The process stands for an OpenTelemetry
-// Collector and a Prometheus on other machines. It has the lowest priority, to avoid slowing down the measured
-// programs.
+// startObserver starts a process that receives telemetry, and returns its URL. The process replaces the OpenTelemetry
+// Collector and the Prometheus that run on other machines in production. It has the lowest priority, to avoid slowing
+// down the measured programs.
 func startObserver(ctx context.Context, metrics string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -18,8 +18,9 @@ const telemetryLimit = 1.03
 const telemetryHeader = "items callers way     samples        p50       mean        cpu   p50/off  mean/off " +
 	"  cpu/off  limit"
 
-// telemetry fails if full telemetry slows the gateway by more than telemetryLimit. With full telemetry, the gateway
-// traces, exports and logs each evaluation, and serves metrics every second.
+// telemetry compares gateways with and without full telemetry. It fails if full telemetry increases the median latency
+// by more than telemetryLimit. Full telemetry traces, exports and logs each evaluation, and serves metrics every
+// second.
 func (b *bench) telemetry(ctx context.Context) error {
 	ways, stop, err := b.telemetryWays(ctx)
 	defer stop()
@@ -48,8 +49,8 @@ func (b *bench) telemetry(ctx context.Context) error {
 }
 
 // reportTelemetry prints a row for each gateway, and reports whether the latency stays within telemetryLimit. Each row
-// contains the processor time, which is more reliable than the median on a busy machine. The processor time excludes
-// the receiver of the telemetry, which would run on another machine in production.
+// contains the processor time, which is more reliable than the median on a busy machine. It excludes the receiver of
+// the telemetry, because the receiver runs on another machine in production.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {

@@ -40,7 +40,7 @@ func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte
 	}
 }
 
-// server is a gRPC server under measurement, which runs in a child process, with a connection to the server.
+// server is a gRPC server under measurement. It runs in a child process, and conn is a connection to it.
 type server struct {
 	cmd  *exec.Cmd
 	conn *grpc.ClientConn

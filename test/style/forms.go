@@ -7,10 +7,10 @@ import "regexp"
 // form is a kind of sentence or name that CONTRIBUTING.md discourages.
 type form struct {
 	name string
-	// goal is the maximum number of occurrences per 100 or 1000 comment lines, words, names or commits. The field per is
-	// 100 or 1000.
+	// goal is the maximum number of occurrences in a fixed number of comment lines, words, names or commits. per is this
+	// fixed number, 100 or 1000.
 	goal, per float64
-	// pattern matches a text with the discouraged form. It is nil if other code recognizes the form.
+	// pattern matches a text with the discouraged form. It is nil for a form that is not recognized by a pattern.
 	pattern *regexp.Regexp
 }
 
@@ -60,8 +60,8 @@ var (
 	plainSubject = form{"commit subject without an area", 1, 100, nil} // 0 is impossible: old subjects cannot change
 )
 
-// count contains the number of lines, words or names with a discouraged form, and the number of all lines, words or
-// names.
+// count contains two numbers of units. found is the number of units with a discouraged form, of is the number of all
+// units. A unit is a line, word, name or commit.
 type count struct {
 	found, of int
 }
@@ -73,7 +73,7 @@ func (c *count) addUnit(f form, text string) {
 	}
 }
 
-// reachesGoal reports whether the form is not more frequent than its goal permits.
+// reachesGoal reports whether the form occurs at most as often as its goal permits.
 func (c count) reachesGoal(f form) bool {
 	return float64(c.found)*f.per <= f.goal*float64(c.of)
 }

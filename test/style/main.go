@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// part is the directory of a module, "documents" or "commits". Discouraged forms are counted for each part separately.
+// part is a module's directory, or "documents" or "commits". Discouraged forms are counted separately for each part.
 type part = string
 
 func run(root string) error {

@@ -24,8 +24,8 @@ import (
 const (
 	// requestTimeout is the timeout of a single request or look-up.
 	requestTimeout = 5 * time.Second
-	// retryTimeout limits all attempts of a request together. The first attempts may fail, because a new Service may not
-	// reach its pods at once.
+	// retryTimeout is the time limit for all attempts of a request. The first attempts may fail, because a new Service
+	// reaches its pods only after some time.
 	retryTimeout, pause = time.Minute, 100 * time.Millisecond
 )
 

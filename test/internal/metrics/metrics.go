@@ -34,8 +34,8 @@ type Metric struct {
 	Meaning string
 }
 
-// programs lists the directories with code that creates metrics, and the programs that report these metrics. The order
-// is the order of the table.
+// programs lists the directories with code that creates metrics, and the programs that report these metrics. The table
+// in the document has the same order as this list.
 var programs = []struct{ dir, names string }{
 	{"services/gateway", "gateway"},
 	{"services/pod-manager", "pod-manager"},

@@ -57,8 +57,8 @@ func memoryController() (layout, error) {
 	return v2, os.WriteFile(filepath.Join(v2.root, "cgroup.subtree_control"), []byte("+memory"), 0o600)
 }
 
-// NewGroup creates a control group with a memory limit in bytes. Its name contains owner, the ID of the process that
-// uses it.
+// NewGroup creates a control group with a memory limit in bytes. owner is the ID of the process that uses the group.
+// The group's name contains this ID.
 func NewGroup(owner int, name string, limit int64) (*Group, error) {
 	kind, err := memoryController()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// runsDirectory returns the parent of the directories that NewDirectory creates. For root, this is not the directory
-// for temporary files, because the sandbox covers it with an empty file system.
+// runsDirectory returns the parent of the directories that NewDirectory creates. For root, this is /var/lib. It cannot
+// be the directory for temporary files, because the sandbox mounts an empty file system over that directory.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"
@@ -25,7 +25,8 @@ func NewDirectory(owner int) (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the control groups and the directory of the process owner. Call it when the process exits, or later.
+// Sweep removes the control groups and the directory of a process. The argument owner is the ID of this process. Call
+// Sweep when the process exits, or later.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {

@@ -57,8 +57,8 @@ func Become(args []string) error {
 	return unix.Exec(command[0], command, os.Environ())
 }
 
-// mountGroups mounts the same files as in a container: the process's own control group as the root of control groups,
-// empty temporary directories, and credentials.
+// mountGroups mounts the same files as in a container. They include the process's own control group as the root of all
+// control groups, empty temporary directories, and credentials.
 func mountGroups(group, root string) error {
 	if err := unix.Mount(group, root, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("show the control group's limit: %w", err)

@@ -19,8 +19,8 @@ var commands = []string{
 }
 
 var (
-	// flagLine matches the line of a flag in a command's help. If a flag's value is optional, its type contains the
-	// default, as in string[="-"].
+	// flagLine matches the line of a flag in a command's help. If a flag's value is optional, the default follows the
+	// type, as in string[="-"].
 	flagLine = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)(?: [\w.:=]+(?:\[="[^"]*"\])?)?  +(.*)$`)
 	// flagStart matches the beginning of a flag's line, to detect lines that flagLine does not match.
 	flagStart = regexp.MustCompile(`(?m)^ +(?:-\w, )?--[a-z]`)
@@ -96,8 +96,8 @@ func formatFlags(flags []*flag) string {
 	return table.String()
 }
 
-// mergeFamily adds a flag to a group. If the descriptions of this flag and of the last flag differ only in the words
-// after "this", both share a row.
+// mergeFamily adds a flag to a group of flags. If its description differs from the last flag's description only in the
+// words after "this", both flags share a row of the table.
 func mergeFamily(group []*flag, f *flag) []*flag {
 	if len(group) > 0 {
 		last := group[len(group)-1]

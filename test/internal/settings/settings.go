@@ -98,8 +98,8 @@ func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	return found, nil
 }
 
-// nestedFields returns the settings in a field whose type is another configuration struct, in the same package or in
-// libs. The result is nil for all other fields.
+// nestedFields returns the settings of a field whose type is another configuration struct. The struct belongs to the
+// same package or to libs. For all other fields, the result is nil.
 func nestedFields(
 	root, dir string, types map[string]*ast.StructType, field *ast.Field, prefix string,
 ) ([]Setting, error) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fn contains all functions for comparing fnctl with kpt. The name of the link that starts this program selects
-// the function. If the name is docker or podman, the program acts as a minimal container engine for kpt. It then prints
-// a version, or runs the function in the image of `docker run ... IMAGE`.
+// Command fn contains all functions for the comparison of fnctl with kpt. Each function is a link to this program, and
+// the name of the link selects the function. If the name is docker or podman, the program acts as a minimal container
+// engine for kpt. It then prints a version, or runs the function in the image of `docker run ... IMAGE`.
 package main
 
 import (
@@ -131,8 +131,8 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll appends the configured value to the label "seen" of each resource. The label shows the order in which
-// functions ran.
+// labelAll appends the value in the function configuration to the label "seen" of each resource. The label shows the
+// order in which functions ran.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
