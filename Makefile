@@ -202,7 +202,11 @@ testdata-times:
 # Tests of sandboxes need a launcher.
 SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 
-# Go does not notice changed manifests and rules. The tests of manifests and rules have no data races.
+# Packages in test/ whose tests compare files, and tests on clusters. They run without the race detector, for which all
+# of their imports would be compiled again.
+FILE_TESTS := /(charts|dashboards|deploy|guide|manifests|packagelist|release|settings|style)$$|/e2e/
+
+# Go does not notice changed manifests and rules.
 UNIT_STEPS := unit-workspace unit-test unit-deploy unit-functions unit-screens unit-browsers unit-simulations unit-rules
 .PHONY: unit $(UNIT_STEPS)
 unit: prepare testdata-times ## Run the tests that need only this machine
@@ -210,10 +214,10 @@ unit: prepare testdata-times ## Run the tests that need only this machine
 unit-workspace:
 	GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES))
 unit-test:
-	$(if $(LINUX),cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$'),\
+	$(if $(LINUX),cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -vE '$(FILE_TESTS)'),\
 	@echo "skipped: tests of the test bed and the chart, which need Linux")
 unit-deploy:
-	cd test && go test -vet=off -count=1 ./deploy
+	cd test && go test -vet=off -count=1 $(if $(LINUX),$$(go list ./... | grep -E '$(FILE_TESTS)'),./deploy)
 unit-functions:
 	cd functions && $(GO_TEST) ./...
 unit-screens:
