@@ -85,7 +85,7 @@ func NewResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	return r, nil
 }
 
-// newResolver creates the resolver, its client for registries, and the background tasks of both.
+// newResolver creates the resolver and its client for registries, with the background tasks of both.
 func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // only the tasks call this function, after core is set

@@ -25,7 +25,7 @@ const (
 	// retryWhenFull is the suggested delay before a retry if MaxFetches fetches were running.
 	retryWhenFull = time.Second
 	// keepInterval is the interval between two searches for entries that need a refresh. The refreshes are spread over the
-	// interval, so that the source does not receive them all at once.
+	// interval, so that the source does not receive all requests at once.
 	keepInterval = time.Minute
 )
 
@@ -67,7 +67,7 @@ type Answer[V any] struct {
 	Source Source
 }
 
-// Source is the origin of an answer of the cache, for example an entry or a new fetch. Metrics use it as a label.
+// Source is the origin of an [Answer], for example an entry of the cache or a new fetch. Metrics use it as a label.
 type Source string
 
 // Possible origins of an answer of the cache.
@@ -88,8 +88,8 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
-	// generation is the number of calls of ForgetFailures. If a fetch began in an earlier generation, its failure is
-	// ignored, and its value is outdated.
+	// generation is the number of calls of ForgetFailures. If a fetch began before the last call, the cache ignores its
+	// failure and regards its value as outdated.
 	generation int
 }
 
@@ -128,7 +128,7 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 // MaxFetches other fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
 //
 // Get returns shortly before the deadline of ctx. Without a value, it then returns the error that the fetch last
-// recorded by [Progress], or else the error of ctx.
+// passed to [Progress], or else the error of ctx.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
@@ -204,8 +204,8 @@ func (c *Cache[K, V]) ForgetFailures() {
 	c.generation++
 }
 
-// entryOf returns the entry of a key, or a zero entry if there is none. Failures from before the last call of
-// ForgetFailures are omitted, and values are marked as outdated. c must be locked.
+// entryOf returns the entry of a key, or a zero entry if there is none. If ForgetFailures was called after the entry's
+// fetch began, the result contains no failure, and its value is marked as outdated. The caller must hold c.mu.
 func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	e, ok := c.entries.Peek(key)
 	switch {
@@ -225,8 +225,8 @@ func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	return c.entryOf(key)
 }
 
-// storeResult stores the value or the error of a fetch. The parameter generation is c.generation at the start of
-// the fetch. c must be locked.
+// storeResult stores the value or the error of a fetch. The argument generation is the value that c.generation had at
+// the start of the fetch. The caller must hold c.mu.
 func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
 	now := time.Now()
 	e := *c.entryOf(key) // a copy, because callers may still read the old entry
@@ -286,8 +286,8 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	close(f.done)
 }
 
-// explainError adds the reason to the error of a fetch, such as a timeout, the end of the program, or the error
-// that the fetch last recorded by [Progress].
+// explainError adds the reason to the error of a fetch. The reason is a timeout, the end of the program, or the error
+// that the fetch last passed to [Progress].
 func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -302,8 +302,8 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	return err
 }
 
-// awaitFetch waits for a fetch until shortly before the deadline of ctx. If stale is not nil, awaitFetch returns it
-// when the fetch is slower than StaleWait or the deadline, or when the source is unavailable.
+// awaitFetch waits for a fetch until shortly before the deadline of ctx. If stale is not nil, awaitFetch returns this
+// entry when StaleWait has passed, when the deadline is near, or when the source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
@@ -361,8 +361,8 @@ func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	}
 }
 
-// dueKeys returns the keys of the entries to refresh in the background: entries that are among the MaxKept most
-// recently used, and either outdated or older than half of their TTL.
+// dueKeys returns the keys of the entries to refresh in the background. These are the entries among the MaxKept most
+// recently used that are outdated or older than half of their TTL, unless a retry is not yet permitted.
 func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -390,8 +390,8 @@ func Progress(ctx context.Context, err error) {
 	}
 }
 
-// timeoutError returns the error for a caller whose context was done, with the error err, before the fetch was
-// complete. After a deadline, it returns the last error from [Progress] instead of err.
+// timeoutError returns the error for a caller whose context ended before the fetch was complete. The argument err is
+// the error of the context. After a deadline, the result contains the last error from [Progress] instead of err.
 func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

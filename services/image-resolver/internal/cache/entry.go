@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// outageMemory is the time for which an outage of the source is assumed to continue after the time of the next
-	// permitted retry. Callers then get stale entries at once instead of waiting for a source that hangs.
+	// outageMemory is the time for which we assume that an outage of the source continues, counted from the next permitted
+	// retry. During this time, callers get stale entries at once instead of waiting for a source that hangs.
 	outageMemory = time.Minute
-	// maxRetryAfter is the maximum time for which a source can forbid retries, for entries that never expire. For other
-	// entries, the maximum is the TTL.
+	// maxRetryAfter limits the wait before a retry that a source can request, for entries that never expire. For all other
+	// entries, the TTL is the limit.
 	maxRetryAfter = 5 * time.Minute
-	// failureBytes is the assumed memory of a cached failure without the text of its error, in bytes.
+	// failureBytes is the assumed memory of a cached failure in bytes, in addition to the text of its error.
 	failureBytes = 512
 )
 
@@ -32,7 +32,7 @@ type Lifetime struct {
 	Failure time.Duration
 }
 
-// entry is the cached value or failure of a key. The zero entry has neither.
+// entry is the cached value or failure of a key. The zero entry contains neither a value nor a failure.
 type entry[V any] struct {
 	value V
 	known bool
@@ -44,12 +44,12 @@ type entry[V any] struct {
 
 	failure error
 	retryAt time.Time
-	// generation is the number of calls of ForgetFailures before the last fetch. After another call, the failure is
-	// ignored, and the value is outdated.
+	// generation is the number of calls of ForgetFailures before the last fetch. After a later call, the cache ignores the
+	// failure and regards the value as outdated.
 	generation int
 }
 
-// state is the action of [Cache.Get] for an entry, for example to return or to refresh it.
+// state determines how [Cache.Get] uses an entry, for example whether to return or to refresh the entry.
 type state int
 
 const (
@@ -64,7 +64,7 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
 	// We assume that an outage continues for a while after retryAt. Otherwise, callers would repeatedly wait for a source
-	// that hangs. A rejection of the key is no outage. It ends the use of a stale value.
+	// that hangs. If the source rejected the key, there is no outage, and the stale value is no longer used.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && !e.outdated && (life.TTL == 0 || age < life.TTL/2):
@@ -98,8 +98,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// recordFailure caches the error of a failed fetch for life.Failure. If the source requests a longer wait before the
-// next request, recordFailure caches the error for the requested time, at most for the TTL.
+// recordFailure caches the error of a failed fetch for the duration life.Failure. If the error contains a longer wait
+// that the source requests, the error stays cached for this wait, but not longer than the TTL.
 func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {
@@ -109,8 +109,8 @@ func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	e.retryAt = now.Add(hold)
 }
 
-// inUse reports whether the cache should refresh the entry in the background. This requires a value that can
-// expire or is outdated, a use less than keepFor ago, and a source that has not rejected the key.
+// inUse reports whether the cache should refresh the entry in the background. The entry's value must be able to expire
+// or be outdated, and its last use must be less than keepFor ago. The source must not have rejected the key.
 func (e *entry[V]) inUse(life Lifetime, keepFor time.Duration, now time.Time) bool {
 	mayChange := life.TTL > 0 || e.outdated
 	return mayChange && e.known && (e.failure == nil || isOutage(e.failure)) && now.Sub(e.usedAt) < keepFor

@@ -42,7 +42,7 @@ type Credential struct {
 	Auth authn.AuthConfig
 	// Origin is the file that contains the credential or the name of its credential helper, for error messages.
 	Origin string
-	// Kept is true if the credential comes from memory and may be outdated. If a registry rejects it, call Renew.
+	// Kept is true if the credential is a copy in memory, which may be outdated. If a registry rejects it, call Renew.
 	Kept bool
 }
 
@@ -126,8 +126,8 @@ func (s *Store) find(ctx context.Context, repository string, renew bool) (Creden
 	return Credential{}, nil
 }
 
-// askFile returns the credential for a repository from a configuration file or its credential helper. The result
-// kept is true if the credential comes from memory and may be outdated.
+// askFile returns the credential for a repository from a configuration file or its credential helper. The second result
+// is the value for [Credential.Kept].
 func (s *Store) askFile(
 	ctx context.Context, f *file, repository string, renew bool,
 ) (auth types.AuthConfig, kept bool, err error) {

@@ -73,7 +73,7 @@ func joinPath(host, path string) string {
 	return host + "/" + path
 }
 
-// scopesOf returns the configuration keys that match a repository, from its full path to its host.
+// scopesOf returns the configuration keys that match a repository: its full path, all parent paths, and its host.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = imagename.CanonicalRegistry(host)
@@ -86,8 +86,8 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns the credential helper for a repository, and the server name to pass to it. The result inline
-// contains credentials from the file itself, to use if the helper has none. All results may be empty.
+// findCredentials returns the credential helper for a repository, and the server name to pass to the helper. The result
+// inline contains the file's own credentials, to use if the helper returns none. All results may be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)
 	for _, key := range candidates {

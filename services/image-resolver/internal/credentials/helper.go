@@ -88,8 +88,8 @@ func runProgram(ctx context.Context, program, server string) (stdout, stderr str
 	return answer.content.String(), log.content.String(), err
 }
 
-// boundedBuffer stores the first bytes that are written to it, up to limit. Writing more than limit fails with err.
-// If err is nil, further bytes are discarded.
+// boundedBuffer stores the first limit bytes that are written to it. Writing further bytes fails with the error err. If
+// err is nil, the buffer discards further bytes.
 type boundedBuffer struct {
 	content bytes.Buffer // not embedded, because io.Copy would bypass Write
 	limit   int
@@ -145,7 +145,7 @@ func badAnswer(program, server, what string) error {
 		program, server, what)
 }
 
-// adviceOnHelper returns advice for users if a helper's program is missing or not executable. Otherwise it is empty.
+// adviceOnHelper returns advice for users if a helper's program is missing or not executable, or else an empty text.
 func adviceOnHelper(err error) string {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return ": add it to the image of this service, or take it out of the docker configuration"

@@ -53,7 +53,7 @@ func Lift(ctx context.Context) context.Context {
 // Scope is the set of addresses that a request may connect to. Requests of different scopes must not share connections.
 type Scope int
 
-// Possible scopes. Scopes is the number of scopes.
+// Possible scopes. The last constant, Scopes, is the number of scopes.
 const (
 	AllAddresses Scope = iota
 	NoLocalAddresses
@@ -142,14 +142,14 @@ var private = parsePrefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "10
 // isPrivate reports whether addr belongs to a private network.
 func isPrivate(addr netip.Addr) bool { return isWithin(addr, private) }
 
-// IsPrivate reports whether host is an IP address of a private network. It returns false for DNS names, because [Check]
-// checks their addresses when the connection is made.
+// IsPrivate reports whether host is an IP address of a private network. It returns false for DNS names. [Check] checks
+// their addresses when the connection is made.
 func IsPrivate(host string) bool {
 	addr, ok := parseAddress(host)
 	return ok && isPrivate(addr)
 }
 
-// isWithin reports whether an address has a prefix in list. An IPv4 address inside an IPv6 address counts, too.
+// isWithin reports whether an address has a prefix in list. It also finds an IPv4 address inside an IPv6 address.
 func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	addr = addr.WithZone("").Unmap() // no prefix contains addresses with a zone
 	if slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) }) {

@@ -83,7 +83,7 @@ func storeLayer(content io.Reader, layer oci.Layer, file *os.File) error {
 	return nil
 }
 
-// pacedReader is a reader that reports the progress of a download. Reads fail if the registry sends too slowly.
+// pacedReader is a reader that reports the progress of a download. It fails if the registry sends too slowly.
 type pacedReader struct {
 	io.Reader
 	keepsPace func(transfer func() (earned int)) bool

@@ -24,7 +24,7 @@ type flights struct {
 // than the pull can thus retry until the image is stored.
 const linger = 5 * time.Minute
 
-// pullFunc pulls an image, and reports its progress to p for all waiting callers.
+// pullFunc pulls an image, and reports its progress through p to all waiting callers.
 type pullFunc func(ctx context.Context, p *flight) error
 
 // flight is a running pull of an image. All callers that need the image share it.

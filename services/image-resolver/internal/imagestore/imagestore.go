@@ -51,7 +51,7 @@ type Source interface {
 	// Image returns the manifest of an image, and the part of its configuration that is needed to unpack it.
 	// Implementations must verify the digests of the manifest and the configuration.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
-	// Layer calls the function read with the content of a layer. If read fails, Layer may call it again with the
+	// Layer passes the content of a layer to the callback read. If the callback fails, Layer may call it again with the
 	// content from another registry, such as a mirror, from the beginning.
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }

@@ -84,8 +84,8 @@ func (s *Store) mayFit(ctx context.Context, repository, digest string, bytes int
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing calls the function fits. If the result is false, it calls the function from [Store.WhenFull], which
-// releases images that are only kept for later use, and then calls fits again.
+// tryAfterFreeing calls the callback fits, which reports whether there is enough space. If not, it calls the function
+// from [Store.WhenFull], which releases images that are only kept for later use, and then calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -97,7 +97,7 @@ func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 }
 
 // inUse reports whether any process uses or pulls an image now. It locks the image for a moment. The caller must hold
-// pruneLock, because Prune would skip the locked image.
+// pruneLock, because a concurrent Prune would find the image locked and keep it.
 func (s *Store) inUse(key string) bool {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err == nil {

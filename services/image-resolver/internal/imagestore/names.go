@@ -44,7 +44,7 @@ const (
 	maxNameBytes = 128 << 10
 )
 
-// Remember stores an image name if the store contains the image. It replaces an entry with equal repository and tag.
+// Remember stores an image name if the store contains the image. It replaces a name with the same repository and tag.
 func (s *Store) Remember(ctx context.Context, name Name) error {
 	if !s.Has(name.Digest) {
 		return nil

@@ -28,7 +28,7 @@ const (
 	record = "image.json"
 )
 
-// Mount points that a pull creates in each image, because sandboxes mount images read-only and cannot create them.
+// Mount points that a pull creates in each image. Sandboxes mount images read-only, and cannot create mount points.
 var (
 	mountDirectories = []string{"proc", "dev", "tmp", "sys"}
 	mountFiles       = []string{"etc/resolv.conf", "etc/hosts", "etc/hostname"}
@@ -117,8 +117,8 @@ func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, 
 	return err
 }
 
-// unlockPulled releases the lock of an image after a pull. If the pull has failed, it also removes the lock file,
-// unless removeLocked has removed the file and the path now belongs to the lock of another process.
+// unlockPulled releases the lock of an image after a pull. If the pull has failed, it also removes the lock file. If
+// removeLocked has already removed this file, a new file at the same path is another process's lock and stays.
 func (s *Store) unlockPulled(key string, lock *os.File) {
 	if name := path.Join(locksDir, key); !s.hasImage(key) && s.isSameFile(lock, name) {
 		_ = s.root.Remove(name) // if this fails, the next sweep removes the file
@@ -232,8 +232,8 @@ func missingHosts(hosts string) string {
 // unprivileged is the user ID in sandboxes for images whose own user is root or is given by name.
 const unprivileged = 65532
 
-// missingUsers returns a function that returns lines for /etc/passwd with root and the image's user, because programs
-// look up their own user there. If the image's user is root or is given by name, the user is 65532 instead.
+// missingUsers returns a function that gets the content of /etc/passwd and returns the missing lines for root and the
+// image's user. Programs look up their own user there. For an image whose user is root or a name, the user is 65532.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)

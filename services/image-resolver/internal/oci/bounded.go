@@ -68,8 +68,8 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// readEntries calls the function read with the key of each field of a JSON object. The function must decode the
-// field's value from in. The object must be valid JSON. JSON null is an empty object.
+// readEntries calls the callback read with the key of each field of a JSON object, and with a decoder. The callback
+// must decode the field's value with this decoder. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
 	return readElements(raw, '{', func(in *json.Decoder) error {
@@ -85,8 +85,8 @@ func readEntries(raw []byte, read func(key string, in *json.Decoder) error) erro
 	})
 }
 
-// readElements calls the function read for each element of a JSON array if begin is '[', or of a JSON object if
-// begin is '{'. The value must be valid JSON. JSON null has no elements.
+// readElements calls the callback read for each element of a JSON array if begin is '[', or for each field of a JSON
+// object if begin is '{'. The value must be valid JSON. JSON null has no elements.
 func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil

@@ -123,8 +123,8 @@ const toolsPath = "/wrapper-server-tools"
 // equal to toolsPath, above it or below it. It is empty if there is no such volume.
 type hidingVolume string
 
-// aboveTools matches JSON text that may contain the root directory as a key, possibly with backslash escapes. A volume
-// at the root directory hides toolsPath.
+// aboveTools matches JSON text that may contain a key for the root directory, such as "/". It also matches a backslash,
+// which may escape such a key. A volume at the root directory hides toolsPath.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
 // UnmarshalJSON searches the keys of a JSON object for a volume that hides the wrapper server. It decodes the

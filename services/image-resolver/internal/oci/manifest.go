@@ -26,7 +26,7 @@ var MediaTypes = []string{
 	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
 }
 
-// configTypes are the media types of container configurations. Old image builders omit the type, so it may be empty.
+// configTypes are the media types of container configurations. Old image builders set no type, so it may be empty.
 var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON, ""}
 
 // Manifest is the manifest of an image, or an index that lists the manifests of several images.
@@ -103,7 +103,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 			MediaType types.MediaType `json:"mediaType"`
 			Digest    v1.Hash         `json:"digest"`
 			Platform  *platform       `json:"platform"`
-			// Annotations contain a reference type if the entry is an attestation, and not an image.
+			// Annotations contain a reference type if the entry is an attestation instead of an image.
 			Annotations struct {
 				ReferenceType string `json:"vnd.docker.reference.type"`
 			} `json:"annotations"`
@@ -185,7 +185,7 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
-// maxUnnamed limits the manifests without a platform that Select returns, because each of them costs more requests.
+// maxUnnamed is the maximum number of manifests without a platform that Select returns. Each costs further requests.
 const maxUnnamed = 16
 
 // lowestVariant returns the child of the index that runs on the platform. If there are several, it returns the child

@@ -36,7 +36,7 @@ var architectures = map[string]Platform{
 	"i686": {Architecture: "386"}, "x86": {Architecture: "386"}, "ppc64el": {Architecture: "ppc64le"},
 }
 
-// baseVariants contains the lowest variant of some architectures. Platforms without a variant have the lowest variant.
+// baseVariants contains the lowest variant of an architecture. A platform that names no variant means this variant.
 var baseVariants = map[string]string{"amd64": "v1", "arm64": "v8"}
 
 // normalize returns the platform in the spelling of Go, because the labels of Kubernetes nodes have this spelling.
@@ -106,8 +106,8 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms to choose from if a request names the platform named. Its missing fields are copied from
-// the first platform of p. If named is empty, For returns p.
+// For returns the platforms to choose from for a request. If the request's platform is empty, the result is p.
+// Otherwise, it is only the request's platform, with missing fields copied from the first platform of p.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p
@@ -115,7 +115,7 @@ func (p Platforms) For(named Platform) Platforms {
 	return Platforms{named.normalize().Or(p[0])}
 }
 
-// Accept reports whether an image for the platform named runs on a platform of p. It accepts images that name no
+// Accept reports whether an image for the given platform runs on a platform of p. It accepts images that name no
 // platform.
 func (p Platforms) Accept(named Platform) bool {
 	return named.IsZero() || slices.ContainsFunc(p, named.runsOn)

@@ -25,7 +25,7 @@ import (
 const (
 	// maxRead is the maximum number of bytes that we read from the body of an error answer.
 	maxRead = 32 << 10
-	// errorReadTimeout bounds the time to read an error answer. We then quote the bytes that have arrived so far.
+	// errorReadTimeout limits the time to read an error answer. Then we quote the part that has arrived.
 	errorReadTimeout = 2 * time.Second
 	// maxSaid limits our quote of an error answer that is not in the JSON format of registries, in bytes.
 	maxSaid = 300

@@ -118,7 +118,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 }
 
 // restrictDial returns a copy of a request that fails if its host name resolves to a forbidden address. It returns req
-// unchanged if the settings list its host and the session's registry, or if checkTarget has permitted a local address.
+// unchanged in two cases: The settings list both the request's host and the session's registry, or the host is a local
+// address that checkTarget has permitted.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {

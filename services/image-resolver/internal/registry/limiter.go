@@ -14,8 +14,8 @@ import (
 const (
 	// maxUnproven is the maximum number of concurrent fetches from a registry that has not sent a complete answer yet.
 	maxUnproven = 2
-	// maxProven is the maximum number of registries that we remember as working. A limit is necessary because callers
-	// choose the registries.
+	// maxProven is the maximum number of registries that the limiter remembers as working. A limit is necessary because
+	// callers choose the registries.
 	maxProven = 256
 	// smallAnswers is the total size of a session's answers, in bytes, above which the session counts against maxLarge.
 	// Most manifests and configurations have only a few KiB.
@@ -27,7 +27,7 @@ const (
 )
 
 // limiter limits concurrent fetches, in total and from each registry, and concurrent fetches with large answers.
-// Registries that have not answered yet share a separate, half as high limit, so that they do not delay other fetches.
+// Registries without an answer so far share a separate limit, half of the total, and thus do not delay other fetches.
 type limiter struct {
 	perRegistry             int64
 	proven, unproven, large *semaphore.Weighted
@@ -103,8 +103,8 @@ func (l *limiter) forgetUnused(s *slot) {
 	}
 }
 
-// recordAnswer records that the registry has sent a complete answer. Answers to pings do not count, because a
-// registry that answers only pings could then occupy the slots of registries that work.
+// recordAnswer records that the registry has sent a complete answer. Answers to pings do not count. Otherwise, a
+// registry that answers only pings could occupy slots of working registries.
 func (s *slot) recordAnswer() {
 	s.proven = true
 	s.limiter.mu.Lock()
@@ -131,8 +131,8 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 	return nil
 }
 
-// release returns the slot to its limiter. If silent is true, the registry did not answer. The lower limit for unproven
-// registries then applies to the registry until its next complete answer.
+// release returns the slot to its limiter. The argument silent is true if the registry did not answer. The registry
+// then counts as unproven until its next complete answer, with a lower limit.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

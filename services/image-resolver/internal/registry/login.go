@@ -104,8 +104,8 @@ func (s *Session) pingRegistry(ctx context.Context, scheme string) (challenge, e
 	return parseChallenge(resp.Header), nil
 }
 
-// answerChallenge sets the Authorization header for later requests to host, as the challenge requires. Only the
-// registry itself receives credentials. Other hosts, to which the registry redirects, receive none.
+// answerChallenge sets the Authorization header for later requests to host, in the form that the challenge requires.
+// Only the registry itself receives credentials. A host to which the registry redirects receives no credentials.
 func (s *Session) answerChallenge(ctx context.Context, host string, required challenge) error {
 	auth := s.cred.Auth
 	if host != s.guard.host {
@@ -173,7 +173,7 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 }
 
 // tokenScopes returns the scopes to request from a token server. The scope that the registry requires is first, because
-// some token servers read only the first scope. The scope in the answer to a ping is ignored as a placeholder.
+// some token servers read only the first scope. In the answer to a ping, the scope is a placeholder and ignored.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {
@@ -224,8 +224,8 @@ func (s *Session) requestToken(
 	return answer.Token, nil
 }
 
-// authorizer is an HTTP transport that adds the Authorization header for the host of a request. After a redirect, it
-// therefore does not send a host's header to another host.
+// authorizer is an HTTP transport that sets the Authorization header of each request. It selects the header by the
+// request's host, so that a redirect never sends the header of one host to a different host.
 type authorizer struct {
 	next    http.RoundTripper
 	headers map[string]string

@@ -43,7 +43,7 @@ type Config struct {
 	// PublicOnly forbids registries at private addresses, except mirrors and the registries in Insecure and Local.
 	PublicOnly bool
 	// Mirrors lists the mirrors that are tried before a registry. A key is a host, host:port, or the beginning of a
-	// repository's name, such as gcr.io/kpt-fn. In the name at the mirror, the mirror replaces the key.
+	// repository's name, such as gcr.io/kpt-fn. At the mirror, the name begins with the mirror instead of the key.
 	Mirrors map[string][]string
 	// Concurrent is the maximum total number of concurrent fetches. A single registry may use an eighth of it.
 	Concurrent int64
@@ -90,8 +90,8 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// With calls the function use with a session for a repository, such as "docker.io/library/busybox". It tries the
-// mirrors first and the registry last, until a call succeeds. Errors of the function keep their class. Other errors are
+// With calls the callback use with a session for a repository, such as "docker.io/library/busybox". It tries the
+// mirrors first and the registry last, until a call succeeds. Errors of the callback keep their class. Other errors are
 // of class fault.Precondition if the registry rejected a request, and of class fault.Unavailable if it did not answer.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
@@ -157,8 +157,8 @@ func (c *Client) sourcesOf(repository string) []string {
 	return append(all, repository)
 }
 
-// useSource calls the function use with a session at a mirror or at the registry itself. A mirror may use only half
-// of the remaining time, so that time is left for the next source.
+// useSource calls the callback use with a session at a mirror or at the registry itself. Unless the argument last is
+// true, the source may use only half of the remaining time, so that time is left for the next source.
 func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {

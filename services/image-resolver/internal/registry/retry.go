@@ -40,7 +40,7 @@ type retrier struct {
 	next http.RoundTripper
 	// failed is called before each retry, with the result of the failed attempt. It may read the body of resp.
 	failed func(req *http.Request, resp *http.Response, err error)
-	// lost is the total time of the session's failed attempts and waits so far.
+	// lost is the total time that the session has spent on failed attempts and on the waits after them.
 	lost time.Duration
 }
 
@@ -100,8 +100,8 @@ func worthRetrying(resp *http.Response, err error) bool {
 	return isReset(err)
 }
 
-// retryAfter returns the wait that a Retry-After header requests, as seconds or as a date. Dates are compared with the
-// sender's own clock in the Date header. It returns zero without a Retry-After header.
+// retryAfter returns the wait that a Retry-After header requests, in seconds or as a date. It compares a date with the
+// sender's clock, from the header Date. It returns zero without a Retry-After header.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

@@ -94,7 +94,8 @@ func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return raw, verifyDigest(raw, digest, "blob")
 }
 
-// verifyDigest returns an error unless digest is the SHA-256 digest of raw.
+// verifyDigest returns an error unless digest is the SHA-256 digest of raw. The last argument names the content in
+// errors.
 func verifyDigest(raw []byte, digest, what string) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)
@@ -106,8 +107,8 @@ func verifyDigest(raw []byte, digest, what string) error {
 	return nil
 }
 
-// Layer passes the compressed content of a layer to the function read, which must limit its size and verify its
-// digest. Connection errors contain advice for users. The errors of the function stay unchanged.
+// Layer passes the compressed content of a layer to the callback read, which must limit its size and verify its digest.
+// Connection errors contain advice for users. The errors of the callback stay unchanged.
 func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader) error) error {
 	resp, err := s.sendRequest(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.resourceURL("blobs", digest))
 	if err != nil {
@@ -123,8 +124,8 @@ func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader)
 	return err
 }
 
-// layerBody records the error that interrupted the download of a layer, to distinguish it from other errors of the
-// reader, such as a full disk.
+// layerBody records the error that interrupted the download of a layer, to distinguish it from errors of the function
+// that reads the layer, such as a full disk.
 type layerBody struct {
 	io.Reader
 	err error

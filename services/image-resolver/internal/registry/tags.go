@@ -127,7 +127,7 @@ type tagList struct {
 	tags  []string
 	bytes int
 	known map[string]bool
-	// repeated is the number of tags that the registry has listed again.
+	// repeated is the number of tags in the registry's list that are repetitions.
 	repeated int
 }
 
@@ -139,7 +139,7 @@ func (l *tagList) readPage(page io.Reader) error {
 	return json.Unmarshal(content, &struct{ Tags *tagList }{l})
 }
 
-// UnmarshalJSON adds the tags of a JSON array one by one, so that it can stop at the limits. JSON null has no tags.
+// UnmarshalJSON adds the tags of a JSON array one by one, so that it can stop at the limits. JSON null adds no tags.
 func (l *tagList) UnmarshalJSON(array []byte) error {
 	in := json.NewDecoder(bytes.NewReader(array))
 	switch start, err := in.Token(); {

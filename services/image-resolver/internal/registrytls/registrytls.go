@@ -227,7 +227,7 @@ type transports [dialguard.Scopes]*http.Transport
 func (t *transports) roundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	gotConn := func(got httptrace.GotConnInfo) {
-		// Check cannot fail here. It calls OnPrivate, which is also necessary for the connection of an earlier request.
+		// We call Check only because it calls OnPrivate, also if the request reuses a connection. Check cannot fail here.
 		_ = dialguard.Check(ctx, got.Conn.RemoteAddr().String())
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: gotConn})
@@ -253,8 +253,8 @@ func newTransport(config *tls.Config, dial dialFunc) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// The limits bound the memory of received data that is not read yet. Eight concurrent fetches fill at most a quarter
-		// of the connection's buffer.
+		// Both limits bound the memory for received data that the client has not read yet. Eight concurrent fetches fill at
+		// most a quarter of the connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // key is the cache key of a query to a registry. With a tag or digest, the query is for an image on one of the
-// platforms. Without both, it is for the list of the repository's tags.
+// platforms. Without a tag and a digest, the query is for the list of the repository's tags.
 type key struct {
 	repository, tag, digest string
 	platforms               string
@@ -57,8 +57,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platf
 	return k
 }
 
-// lifetimeOf returns the lifetime of an answer in the cache. The image of a digest never expires, because its content
-// cannot change. A failure to read the image does expire.
+// lifetimeOf returns the lifetime of an answer in the cache. An image that a caller requests by digest never expires,
+// because its content cannot change. A failure to read the image expires.
 func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
@@ -103,7 +103,8 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return f.updateCredentials(old.image, s), nil
 		}
-		// The registry is unavailable. If it only rejected HEAD, we continue with GET, because its answer has the reason.
+		// If the registry rejected only HEAD, we continue with GET, because the answer to GET contains the reason. After all
+		// other errors, we return, because the registry is unavailable.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -120,8 +121,8 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 	return image, nil
 }
 
-// readImage reads the image with the given tag or digest from the registry. From a multi-platform index, it chooses
-// the image for a wanted platform.
+// readImage reads the image with the given tag or digest from the registry. From a multi-platform index, it chooses an
+// image for a platform in f.platforms.
 func (f fetch) readImage(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
 	top, err := s.Manifest(ctx, reference)
 	if err != nil {
@@ -145,9 +146,9 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	return image, nil
 }
 
-// updateCredentials returns a cached image. It sets PullCredentials, also for later requests by digest, if the session
-// s needed credentials. For example, the repository may have become private. It never clears PullCredentials, because s
-// may have used a mirror without credentials.
+// updateCredentials sets PullCredentials of a cached image if the session needed credentials, for example because the
+// repository has become private. It also stores the change for later requests by digest. It never clears
+// PullCredentials, because the session may have used a mirror without credentials.
 func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Image {
 	if cached.PullCredentials || !s.WantedCredentials() {
 		return cached
@@ -163,8 +164,8 @@ func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Im
 const maxDepth = 3
 
 // chooseMember returns the image of the manifest m. If m is an index, it returns the first image in the index for a
-// wanted platform. The parameter named is the platform that the parent index specifies for m. It is nil if there is no
-// parent index, or if the parent specifies no platform.
+// platform in f.platforms. The argument named is the platform that the parent index specifies for m. It is nil if there
+// is no parent index, or if the parent specifies no platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
@@ -195,8 +196,8 @@ func (f fetch) chooseMember(
 	return nil, first
 }
 
-// readConfig reads the image's configuration from the registry. The parameter named is the platform in the index. It
-// takes precedence. If it is nil, the platform in the configuration must be in f.platforms.
+// readConfig reads the image's configuration from the registry. The argument named is the index's platform for the
+// image, and takes precedence. If it is nil, the platform in the configuration must be in f.platforms.
 func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {

@@ -30,7 +30,7 @@ import (
 type Config struct {
 	// DefaultPrefix is prepended to image names without a slash.
 	DefaultPrefix string
-	// Platforms are the platforms to choose from if a request names none, in order of preference.
+	// Platforms are the platforms to choose from if a request names no platform, in order of preference.
 	Platforms oci.Platforms
 	Registry  *registry.Client
 	// MaxBytes is the maximum size of the cache, in bytes.
@@ -124,9 +124,9 @@ func (r *Resolver) resolve(
 	return newResponse(name, found), nil
 }
 
-// SelectImage parses the image name of a request and applies the request's tag constraint. The highest tag from list
-// that satisfies the constraint replaces the tag and digest in the name. If there is no such tag, SelectImage returns
-// the error from unsatisfied. The prefix is prepended to image names without a slash.
+// SelectImage parses the image name of a request and applies the request's tag constraint. The callback list returns
+// the repository's tags. The highest tag that satisfies the constraint replaces the tag and digest in the name. Without
+// such a tag, the callback unsatisfied returns the error. The prefix is prepended to names without a slash.
 func SelectImage(
 	req *imageresolverv1.ResolveImageRequest, prefix string, list func(repository string) ([]string, error),
 	unsatisfied func(repository, constraint string, tags []string) error,

@@ -151,7 +151,7 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = io.WriteString(w, `{"errors":[{"code":"`+code+`","message":"`+message+`"}]}`)
 }
 
-// On returns a middleware that calls handler for requests whose path contains part. The handler may pass the
+// On returns a middleware that calls handler for requests whose path contains the text part. The handler may pass the
 // request to next, which is the registry or another middleware.
 func On(
 	part string, handler func(w http.ResponseWriter, req *http.Request, next http.Handler),

@@ -45,8 +45,8 @@ func (t *Tree) makeMountpoint(name string, kind byte) error {
 // maxLines is the maximum size of a file that AddLines changes, in bytes.
 const maxLines = 1 << 20
 
-// AddLines appends lines to a text file of the image, such as /etc/passwd. The function missing returns the lines
-// for the current content. A missing file is created. Links and files larger than 1 MiB stay unchanged.
+// AddLines appends lines to a text file of the image, such as /etc/passwd. The callback missing gets the file's content
+// and returns the lines to append. A missing file is created. Links and files over 1 MiB stay unchanged.
 func (t *Tree) AddLines(name string, missing func(content string) string) error {
 	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	maxName  = 4096 // bytes of a path
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps limits the directories that are visited to resolve a single path with symbolic links. For all paths
-	// of an image together, the limit is stepsPerFile directories for each permitted file.
+	// maxSteps limits the directories that are visited to resolve a single path with symbolic links. The limit for all
+	// paths of an image together is stepsPerFile multiplied by the maximum number of files.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
@@ -99,8 +99,8 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	return "", w.enter(part)
 }
 
-// enterDirectory creates a directory if it is missing in its open parent directory. If the path is a symbolic link,
-// enterDirectory returns the link's target instead.
+// enterDirectory creates a directory unless its open parent directory already contains it. If the path is a symbolic
+// link, enterDirectory returns the link's target instead.
 func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err error) {
 	name := path.Base(at)
 	info, err := above.Lstat(name)
@@ -163,8 +163,8 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	return t.root.Link(target, at)
 }
 
-// walk is a position in the directory tree of an image. It keeps the directories on its path open, because an operation
-// on a path from the root would open all of them again.
+// walk is a position in the directory tree of an image. It keeps all directories on its path open, because an operation
+// on a path from the root would open each of these directories again.
 type walk struct {
 	root *os.Root
 	open []*os.Root

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxWindow is the maximum window of a zstd layer, in bytes, because the decompressor allocates the window.
+// maxWindow limits the window of a zstd layer, in bytes, because the decompressor allocates the whole window.
 const maxWindow = 32 << 20
 
 // Compressed unpacks the next layer, in plain, gzip or zstd format, and verifies diffID, the digest of the plain layer.
@@ -65,7 +65,7 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth is a reader that fails if all uncompressed layers together exceed the size limit, or if ctx is done.
+// growth reads uncompressed layers. Reading fails if all layers together exceed the size limit, or if ctx is done.
 type growth struct {
 	io.Reader
 	ctx  context.Context //nolint:containedctx // a reader has no other way to know it

@@ -55,8 +55,8 @@ type Tree struct {
 	buffer []byte
 	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
-	// last caches the most recently resolved directory, because the next entry is often in the same directory. The field
-	// name is the directory's path in the layer, and dir is the same path with symbolic links resolved.
+	// last caches the most recently resolved directory, because the next entry is often in the same directory. Its field
+	// name is the directory's path in the layer. Its field dir is the same path with all symbolic links resolved.
 	last struct{ name, dir string }
 }
 
@@ -165,8 +165,8 @@ func (t *Tree) countEntry(name string) error {
 	return t.countBytes(name, entryBytes)
 }
 
-// countBytes adds bytes to the image's disk space, or returns an error if this exceeds the limit. The error quotes
-// name, the current entry of the layer.
+// countBytes adds bytes to the image's disk space, or returns an error if this exceeds the limit. The argument name is
+// the current entry of the layer, which the error quotes.
 func (t *Tree) countBytes(name string, bytes int64) error {
 	if bytes > t.limits.Bytes-t.bytes {
 		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",
@@ -255,7 +255,7 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom assigns the class fault.Precondition to errors of reading an archive, to distinguish them from errors of
+// readFrom reads an archive. It assigns the class fault.Precondition to read errors, to distinguish them from errors of
 // writing to the disk.
 type readFrom struct{ io.Reader }
 
@@ -267,7 +267,8 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rejectEntry returns the error for an entry that must not be unpacked. Its text is "its entry NAME" followed by why.
+// rejectEntry returns the error for an entry that must not be unpacked. The text begins with "its entry NAME" and
+// continues with the format string why.
 func rejectEntry(name, why string, args ...any) error {
 	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }

@@ -18,8 +18,8 @@ const (
 	internal       = ".wh..wh." // prefix of files that some builders leave behind
 )
 
-// whiteoutTarget returns the name of the entry that a whiteout hides. It is "." if the whiteout hides everything in
-// its directory, and empty if it hides nothing. The result ok is false if base is not a whiteout.
+// whiteoutTarget returns the name of the entry that a whiteout hides. The name is "." if the whiteout hides everything
+// in its directory, and empty if it hides nothing. The result ok is false if the file base is not a whiteout.
 func whiteoutTarget(base string) (hidden string, ok bool) {
 	switch {
 	case base == opaque:
@@ -40,8 +40,8 @@ func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hideEntry removes the file or directory that a whiteout hides, but no entries of the current layer. The parameter
-// entry is the path of the whiteout itself, for error messages.
+// hideEntry removes the file or directory that a whiteout hides. It keeps all entries of the current layer. The
+// parameter entry is the path of the whiteout itself, for error messages.
 func (t *Tree) hideEntry(entry, dir, name string) error {
 	if err := t.countEntry(entry); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (t *Tree) hideEntry(entry, dir, name string) error {
 	return t.removeEntry(at)
 }
 
-// clearLower removes everything from a directory that the current layer did not write.
+// clearLower removes the entries of a directory, except for entries that the current layer has written.
 func (t *Tree) clearLower(dir string) error {
 	if !t.layer.markCleared(dir) {
 		return nil // lower layers have no entries left
@@ -83,12 +83,12 @@ func (t *Tree) clearLower(dir string) error {
 	return failed
 }
 
-// paths is the set of paths that a layer has written, with their parent directories. It stores only hashes, because
-// a layer may contain hundreds of thousands of paths of up to 4 KiB. A random seed prevents deliberate collisions.
+// paths is the set of paths that a layer has written, including parent directories. It stores only hashes, because a
+// layer may contain hundreds of thousands of paths of up to 4 KiB. A random seed prevents deliberate collisions.
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
-	// cleared contains the directories whose files from lower layers were all removed.
+	// cleared contains the directories from which all files of lower layers were removed.
 	cleared map[uint64]struct{}
 }
 
