@@ -22,7 +22,7 @@ type Spec struct {
 	// Name is the image's repository and tag, without a registry.
 	Name  string
 	Files []File
-	// Below contains the files of a second layer under the layer of Files. Images with equal Below files share this layer.
+	// Below contains files for an extra layer below the layer with Files. Images with equal Below files share this layer.
 	Below      []File
 	Entrypoint []string
 	Cmd        []string

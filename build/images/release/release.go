@@ -51,8 +51,8 @@ func Programs() []Program {
 	}
 }
 
-// functionRunnerLinks returns the symbolic links of the function-runner's image. Their paths are the paths of the
-// program and its data files in the manifests of different Porch versions.
+// functionRunnerLinks returns the symbolic links of the function-runner's image. At these paths, the manifests of
+// different Porch versions expect the program and its data files.
 func functionRunnerLinks() map[string]string {
 	links := map[string]string{}
 	for _, dir := range []string{"", "/home/nonroot"} {
@@ -86,7 +86,7 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the image to which ko adds the program. It contains the program's user and its symbolic links.
+// Base describes the image to which ko adds the program. The image contains the program's user and symbolic links.
 func (p Program) Base() image.Spec {
 	files := []image.File{
 		{Path: "/tmp", Mode: 0o777, Dir: true},
