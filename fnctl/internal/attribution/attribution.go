@@ -14,7 +14,7 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is the annotation's word for the command group kpt fn, which runs functions.
+	// rendered is the name of the command group kpt fn, which runs functions, in the value of the annotation.
 	rendered = "fn"
 )
 

@@ -69,10 +69,11 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 			containers.Runtime, strings.Join(local.Dockers, ", "))
 	}
 	containers.MaxOutputBytes = e.MaxOutputBytes
-	// The runtime gets fnctl's own environment. The function's DOCKER_HOST or LD_PRELOAD would change the runtime itself.
+	// The runtime gets fnctl's own environment. A function's DOCKER_HOST or LD_PRELOAD must not affect the runtime itself.
 	containers.Environment = env.Environ
 	containers.Offline = f.Offline
-	// Omit variables that the environment lacks, because podman treats a KEY that ends in * as a pattern.
+	// Omit a KEY that the environment lacks. If such a KEY ends in *, podman would pass all variables that match the
+	// pattern.
 	containers.Variables = slices.DeleteFunc(slices.Clone(f.Environment), func(variable string) bool {
 		return len(env.Variables([]string{variable})) == 0
 	})

@@ -26,11 +26,11 @@ const phasesAgain = 500 * time.Millisecond
 // phases is an evaluator that shows users the phase of a running evaluation, such as the start of its pod.
 type phases struct {
 	*client.Gateway
-	// wanted enables the display.
+	// wanted is true if the display is enabled.
 	wanted bool
 }
 
-// Evaluate implements pipeline.Evaluator. It calls req.Waiting with each phase, and never after it returns.
+// Evaluate implements pipeline.Evaluator. It calls req.Waiting with each phase, but not after Evaluate has returned.
 func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if !p.wanted {
 		return p.Gateway.Evaluate(ctx, req)
@@ -45,7 +45,7 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// showPhases shows the reason for a function's wait to the user until ctx is done, and returns the last reason.
+// showPhases shows the user why a function waits, until ctx is done. It then returns the last reason.
 func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
 	for delay := phasesAfter; retry.Sleep(ctx, delay); delay = phasesAgain {
 		status, err := p.Status(ctx)

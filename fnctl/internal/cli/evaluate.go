@@ -41,7 +41,7 @@ func (c *evalCommand) runOnFiles(ctx context.Context, renderer *pipeline.Rendere
 	return c.output.writeResources(ctx, c.env, dir, tree, resources)
 }
 
-// readTarget reads the resources of a directory or a file, and returns them with the directory.
+// readTarget reads the resources of a directory or a file. The first result is the directory, or the file's directory.
 func readTarget(where string) (string, *pkgtree.Tree, error) {
 	if info, err := os.Stat(where); err == nil && !info.IsDir() {
 		tree, err := pkgtree.ReadFile(where)

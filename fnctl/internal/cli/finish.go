@@ -66,8 +66,8 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 }
 
 // writeFailure stores the error of a failed rendering in the Kptfile's status, and returns the error. It also writes
-// the changes of earlier functions if an annotation of the Kptfile requests this. It writes nothing if a retry may
-// succeed.
+// the changes of earlier functions if the Kptfile's annotation kpt.dev/save-on-render-failure is "true". It writes
+// nothing with --output, or if a retry may succeed.
 func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {
@@ -133,7 +133,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is the error of a failed rendering that wrote files. The field written describes the files to users.
+// partlyWritten is the error of a failed rendering that wrote files. The field written tells users about the files.
 type partlyWritten struct {
 	error
 	written string

@@ -58,7 +58,7 @@ func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what stri
 	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
 }
 
-// check rejects contradictory flags of fnctl eval, and stores the function's selectors. The parameter where is the
+// check rejects contradictory flags of fnctl eval, and stores the function's selectors. The argument where is the
 // directory or file to process, or "-" for standard input.
 func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	switch {

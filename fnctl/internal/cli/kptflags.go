@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 )
 
-// ignored contains the flags of kpt that fnctl accepts without an effect, so that command lines for kpt also run
-// with fnctl. Each entry contains the type of the flag, and the reason for users.
+// ignored contains kpt's flags that fnctl accepts without an effect, so that command lines for kpt also run with fnctl.
+// Each entry contains the type of the flag, and explains to users why the flag has no effect.
 var ignored = map[string]struct{ kind, reason string }{
 	"image-pull-policy":   {"string", "the cluster decides when images are pulled"},
 	"allow-network":       {"bool", "the function runner decides whether functions have a network"},
@@ -75,7 +75,7 @@ func (k *kptFlags) check() error {
 	return nil
 }
 
-// reportIgnored prints a line with all flags of kpt that the user set without an effect, and the reasons.
+// reportIgnored prints a line with those flags of kpt that the user set but that have no effect, and the reasons.
 func (k *kptFlags) reportIgnored(env command.Environment, flags *pflag.FlagSet) {
 	var messages []string
 	for _, name := range k.accepted {

@@ -79,8 +79,8 @@ func writeSource(out io.Writer, dirs []string, output, configFile string) error 
 	return pkgtree.WriteListFor(out, config, resources)
 }
 
-// sourceConfig reads the function configuration that fnctl source writes for the function that reads its output. As in
-// kpt, annotations of the configuration contain the file's path. The result is nil if file is empty.
+// sourceConfig reads the file of --fn-config. fnctl source adds this configuration to its output, for the next
+// function. As in kpt, annotations of the configuration contain the file's path. The result is nil if file is empty.
 func sourceConfig(file string) (*yaml.RNode, error) {
 	if file == "" {
 		return nil, nil

@@ -125,7 +125,7 @@ func (c *renderCommand) prepareCheck() error {
 	case c.jobs == 0 && c.gateway.Trace:
 		c.jobs = 1 // concurrent evaluations would distort each other's durations
 	}
-	// The default exceeds the number of processors, because a function that still starts uses no processor.
+	// The default exceeds the number of processors, because a function that is still starting uses no processor.
 	c.jobs = cmp.Or(c.jobs, 2*runtime.GOMAXPROCS(0))
 	c.output.quiet = c.format != ""
 	if c.check {

@@ -37,7 +37,7 @@ var accounts = map[connect.Code]account{
 	},
 }
 
-// localAccounts returns the templates of error texts for --local, whose users need other advice on some errors.
+// localAccounts returns the templates of error texts for --local. Some errors need other advice than at a gateway.
 func localAccounts() map[connect.Code]account {
 	texts := maps.Clone(accounts)
 	texts[connect.CodeDeadlineExceeded] = account{

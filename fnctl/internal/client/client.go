@@ -32,7 +32,7 @@ type Config struct {
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Close frees the resources of Dial, such as a kubectl process. It may be nil.
 	Close func() error
-	// InProcess is true for a gateway in this process. It requires Dial, and Address is ignored.
+	// InProcess is true if the gateway runs in this process. Dial is then required, and Address is ignored.
 	InProcess bool
 	// Unreachable is the advice to users if the gateway cannot be reached. If it is empty, a default advice is used.
 	Unreachable string

@@ -28,7 +28,7 @@ type CallError struct {
 	Advice string
 	// Lasting is true if the evaluation would fail again in the same way, so that a retry is useless.
 	Lasting bool
-	// Trace is the trace id in the gateway's log. It is empty unless the gateway or a server behind it failed.
+	// Trace is the trace id in the gateway's log. It is set only if the gateway, or a server behind the gateway, failed.
 	Trace string
 	Cause error
 }
@@ -44,7 +44,7 @@ func (e *CallError) Unwrap() error { return e.Cause }
 
 // explain converts the RPC error of an evaluation to a [pipeline.FunctionError], or to a [CallError] for users.
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
-	// If the user canceled the call, only the context shows it, not the RPC error.
+	// The RPC error does not show whether the user canceled the call. Only the context shows it.
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted; nothing was written", Cause: ctx.Err()}
 	}
@@ -140,21 +140,21 @@ func retryHint(cerr *connect.Error) string {
 	return ""
 }
 
-// brokenConnection reports whether the connection to the gateway failed. A canceled call counts too, because a server
-// that speaks another protocol may reset the HTTP/2 stream. Callers must first check for a cancellation by the user.
+// brokenConnection reports whether the connection to the gateway failed. A canceled call counts as failed, because a
+// server that speaks another protocol may reset the stream. Callers must first check for a cancellation by the user.
 func brokenConnection(cerr *connect.Error) bool {
 	codes := []connect.Code{connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown}
 	return slices.Contains(codes, cerr.Code()) && !connect.IsWireError(cerr)
 }
 
-// explainsTimeout reports whether a timeout error contains the reason for the wait. Only our gateway sends it.
+// explainsTimeout reports whether a timeout error contains the reason for the wait. Only our gateway sends this reason.
 func explainsTimeout(cerr *connect.Error) bool {
 	return cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr) &&
 		cerr.Message() != context.DeadlineExceeded.Error()
 }
 
-// WaitedFor adds the last known reason for a function's wait to the error of an evaluation that timed out. It returns
-// all other errors, and errors that already contain the gateway's own reason, unchanged.
+// WaitedFor adds the last known reason for a function's wait to the error of an evaluation that timed out. It does not
+// change other errors, or an error that already contains the gateway's own reason.
 func WaitedFor(err error, what string) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {

@@ -24,8 +24,8 @@ var gatewayAdvice = regexp.MustCompile(
 // pullCause is a known reason for a failed pull of an image, with texts for users.
 type pullCause struct {
 	pattern *regexp.Regexp
-	// reason is the error text, with %s for the registry's name. local is the advice for functions on this machine, and
-	// remote the advice for functions at a gateway.
+	// reason is the error text, with %s for the registry's name. local is the advice if functions run on this machine, and
+	// remote is the advice if they run at a gateway.
 	reason, local, remote string
 }
 
@@ -55,7 +55,7 @@ var pullCauses = []pullCause{
 	},
 }
 
-// explainImage returns the reason and the remedy of a failed pull. ok is false for messages about other errors.
+// explainImage returns the reason and the remedy of a failed pull. If the message is about another error, ok is false.
 func explainImage(image, message string, local bool) (problem, advice string, ok bool) {
 	reason := passedOn.ReplaceAllString(message, "")
 	if strings.Contains(reason, "registries are not called offline") {

@@ -32,7 +32,7 @@ var poolAccounts = map[connect.Code]account{
 	},
 }
 
-// ListPools returns the function pods and the queue of each image. All errors are a [CallError].
+// ListPools returns the function pods and the queue of each image. Every error is a [CallError].
 func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsResponse, error) {
 	resp, err := g.pools.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
 	if err != nil {
@@ -41,8 +41,8 @@ func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsRespons
 	return resp, nil
 }
 
-// WatchPools passes the pods of all functions to the callback changed, and then each change, until ctx expires. An
-// error of the callback stops the watch and is returned as it is. All other errors are a [CallError].
+// WatchPools passes the pods of all functions, and then each change of a pod, to the callback changed until ctx
+// expires. If the callback returns an error, WatchPools returns it unchanged. All other errors are a [CallError].
 func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.WatchPoolsResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,7 +92,7 @@ var statusAccounts = map[connect.Code]account{
 	},
 }
 
-// Status returns the current activity of the gateway. Errors are a [CallError].
+// Status returns the current activity of the gateway. Every error is a [CallError].
 func (g *Gateway) Status(ctx context.Context) (*gatewayv1.GetStatusResponse, error) {
 	resp, err := g.status.GetStatus(ctx, &gatewayv1.GetStatusRequest{})
 	if err != nil {
@@ -101,7 +101,7 @@ func (g *Gateway) Status(ctx context.Context) (*gatewayv1.GetStatusResponse, err
 	return resp, nil
 }
 
-// Evaluations returns recent evaluations that match req, the newest first. All errors are a [CallError].
+// Evaluations returns recent evaluations that match req, the newest first. Every error is a [CallError].
 func (g *Gateway) Evaluations(
 	ctx context.Context, req *gatewayv1.ListEvaluationsRequest,
 ) ([]*gatewayv1.Evaluation, error) {
@@ -118,7 +118,7 @@ func IsUnimplemented(err error) bool {
 	return ok && connect.CodeOf(call.Cause) == connect.CodeUnimplemented
 }
 
-// Images returns the sorted names of the images that the gateway runs. Errors are a [CallError].
+// Images returns the sorted names of the images that the gateway runs. Every error is a [CallError].
 func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 	status, statusErr := g.Status(ctx)
 	pools, poolsErr := g.ListPools(ctx)
@@ -139,7 +139,7 @@ func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 // suggestTimeout is the timeout for listing the gateway's images, to suggest a similar image after a typo.
 const suggestTimeout = 2 * time.Second
 
-// suggestImage adds the most similar image of the gateway to the advice of an error about an unknown image.
+// suggestImage handles an error about an unknown image. It adds the gateway's most similar image name to the advice.
 func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallError) {
 	if g.local || connect.CodeOf(call.Cause) != connect.CodeNotFound {
 		return
@@ -152,8 +152,8 @@ func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallErro
 	}
 }
 
-// nearestImage returns the image whose repository is most similar to wrong, a misspelled name. It is empty if
-// no image is similar. The result contains the registry only if wrong contains a slash.
+// nearestImage returns the image whose repository is most similar to the misspelled name wrong. It is empty if no image
+// is similar. The result contains the registry only if wrong contains a slash.
 func nearestImage(wrong string, images []string) string {
 	byRepository := map[string]string{} // the last image of a repository has the highest tag
 	for _, image := range images {

@@ -26,7 +26,7 @@ type Environment struct {
 	ImageProgram string
 }
 
-// LookUp returns the value of an environment variable. It is empty if the variable is not set.
+// LookUp returns the value of an environment variable, or an empty string if the variable is not set.
 func (e Environment) LookUp(name string) string {
 	for _, variable := range slices.Backward(e.Environ) {
 		if value, ok := strings.CutPrefix(variable, name+"="); ok {
@@ -68,7 +68,7 @@ func (e Environment) Progress() *ui.Progress {
 	}
 }
 
-// ReplaceLine replaces the current line of the terminal by a text that fits. It shows nothing if the output is a pipe.
+// ReplaceLine replaces the terminal's current line by text. It does nothing without a terminal, or if text is too long.
 func (e Environment) ReplaceLine(text string) {
 	if width, _ := TerminalSize(e.Stderr); len(ui.OneLine(text)) < width {
 		e.ErrPrinter().Replace(ui.OneLine(text))

@@ -25,7 +25,7 @@ func UsageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
 }
 
-// codedError is an error with its own exit code.
+// codedError is an error that determines the exit code of fnctl.
 type codedError struct {
 	code int
 	err  error

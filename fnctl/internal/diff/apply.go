@@ -38,8 +38,8 @@ func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	return patched, nil
 }
 
-// pathsOf returns the paths of a file before and after a change, without the prefixes a/ and b/. The parser already
-// removes the prefixes in patches from `git diff`, which contain object ids or a rename.
+// pathsOf returns the paths of a file before and after a change, without the prefixes a/ and b/ of Git's patches. If
+// the patch contains object ids or a rename, as from `git diff`, the parser has already removed the prefixes.
 func pathsOf(change *gitdiff.File) (before, after string) {
 	if change.NewOIDPrefix != "" || change.IsRename {
 		return change.OldName, change.NewName

@@ -272,8 +272,8 @@ func (c *dockerRun) checkEnvironment() error {
 	return nil
 }
 
-// reportFailure writes a failed function's log to standard error and its output to standard output. From a gateway,
-// the output contains only the results. The returned error contains docker's exit code.
+// reportFailure writes a failed function's log to standard error and its output to standard output. A gateway returns
+// only the results as output. The returned error contains docker's exit code.
 func (c *dockerRun) reportFailure(failed *pipeline.FunctionError, output []byte) error {
 	var code int
 	switch failed.Failure.GetReason() {
@@ -320,7 +320,7 @@ func encodeResults(results []*functionrunnerv1.Result) []byte {
 		var fields map[string]any
 		data, _ := protojson.Marshal(r) // never fails for this message
 		_ = json.Unmarshal(data, &fields)
-		// The values are JSON. We decode them as YAML, because Go's JSON parser would lose digits of large numbers.
+		// Both values are JSON. We decode them as YAML, because Go's JSON parser would lose digits of large numbers.
 		if field, ok := fields["field"].(map[string]any); ok {
 			for _, name := range []string{"currentValue", "proposedValue"} {
 				var value any

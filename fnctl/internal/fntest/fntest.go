@@ -95,7 +95,7 @@ func (g Gateway) server(services ...Service) *httptest.Server {
 	return server
 }
 
-// Process returns a function that runs process on its input, within kyaml's framework for functions.
+// Process returns a function that calls the argument process on its input, through kyaml's framework for functions.
 func Process(process framework.ResourceListProcessorFunc) Function {
 	return processBy(func(list *kio.ByteReadWriter) error { return framework.Execute(process, list) })
 }

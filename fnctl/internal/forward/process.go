@@ -26,7 +26,7 @@ type process struct {
 // killDelay is the maximum time for which child processes of a stopped kubectl may keep its output open.
 const killDelay = 5 * time.Second
 
-// start returns when kubectl's port is open. kubectl runs until a call of end, or until the gateway's pod is deleted.
+// start starts kubectl and returns when its port is open. kubectl exits after a call of end, or with the gateway's pod.
 func start(ctx context.Context, args []string) (*process, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	cmd := exec.CommandContext(running, "kubectl", args...)
@@ -93,7 +93,7 @@ func (p *process) end() {
 // read it before kubectl has exited.
 type problems []byte
 
-// maxProblems is the maximum number of bytes of kubectl's error output that are stored.
+// maxProblems limits the stored part of kubectl's error output, in bytes.
 const maxProblems = 4 << 10
 
 // Write implements io.Writer.

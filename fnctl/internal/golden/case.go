@@ -259,7 +259,7 @@ func (c *testCase) updateExpected(ctx context.Context, r testRun) error {
 	for _, change := range pkgtree.Diff(r.before, r.after) {
 		patch.After = append(patch.After, diff.Unified(change)...)
 	}
-	// Without results, results.yaml becomes empty. It is not removed, so that later updates still write it.
+	// Without results, we empty results.yaml but keep the file, because later updates write it only if it exists.
 	results := pkgtree.Change{Path: resultsFile, After: append([]byte{}, r.results...)}
 	var changes []pkgtree.Change
 	for _, change := range []pkgtree.Change{patch, results} {

@@ -49,7 +49,7 @@ type testCommand struct {
 // run is a function that runs a command of fnctl with the given arguments, and returns its exit code.
 type run = func(ctx context.Context, env command.Environment, args []string) int
 
-// NewCommand returns the command fnctl test. The parameter fnctl runs other commands in this process.
+// NewCommand returns the command fnctl test. The argument fnctl is a function that runs other commands in this process.
 func NewCommand(env command.Environment, fnctl run) *cobra.Command {
 	c := &testCommand{env: env, fnctl: fnctl}
 	cmd := &cobra.Command{
@@ -75,7 +75,7 @@ func NewCommand(env command.Environment, fnctl run) *cobra.Command {
 	return cmd
 }
 
-// passedFlags returns the flags that the user set, to pass them to another command. It omits the flags in without.
+// passedFlags returns the flags that the user set, except the given flags, to pass them to another command.
 func passedFlags(flags *pflag.FlagSet, without ...string) []string {
 	var set []string
 	flags.Visit(func(f *pflag.Flag) {

@@ -56,7 +56,7 @@ func NewCommand(env command.Environment) *cobra.Command {
 	return cmd
 }
 
-// withImages calls the function do with this machine's store of pulled images, and closes the store afterwards. If
+// withImages calls the callback do with this machine's store of pulled images, and closes the store afterwards. If
 // offline is true, the store calls no registry.
 func withImages(ctx context.Context, offline bool, do func(runner.Images) error) error {
 	images, err := runner.OpenImages(ctx, offline)

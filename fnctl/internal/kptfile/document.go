@@ -78,7 +78,7 @@ type status struct {
 		Status  any `yaml:"status"`
 		Reason  any `yaml:"reason"`
 		Message any `yaml:"message"`
-		// Some releases of kpt wrote these two fields.
+		// fnctl accepts these two fields, because some releases of kpt wrote them.
 		Generation any `yaml:"observedgeneration"`
 		Time       any `yaml:"lasttransitiontime"`
 	} `yaml:"conditions"`

@@ -47,8 +47,8 @@ func CutTag(image string) (repository, tag string) {
 	return image[:colon], image[colon+1:]
 }
 
-// MayMean reports whether a user's image name may mean the full name reference, to which the gateway may have added a
-// registry and directories. If tag is set, every tag of reference matches, because tag may be a version constraint.
+// MayMean reports whether image, a name from a user, may mean the gateway's full image name reference. The gateway may
+// have added a registry and directories. If tag is set, reference may have any tag, because tag may be a constraint.
 func MayMean(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := CutTag(image)

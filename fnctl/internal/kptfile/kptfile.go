@@ -101,7 +101,7 @@ func (s Selector) IsEmpty() bool {
 // apiVersion is the only supported API version of Kptfiles.
 const apiVersion = "kpt.dev/v1"
 
-// Parse parses the content of a Kptfile. Errors contain the path in file. An invalid field is a [FieldError].
+// Parse parses the content of a Kptfile with the given path. An invalid field is a [FieldError].
 func Parse(file string, data []byte) (*Kptfile, error) {
 	doc, err := decode(file, data)
 	if err != nil {

@@ -78,7 +78,7 @@ func kindOf(name string) string {
 	return "a map"
 }
 
-// fieldsOf returns the YAML fields of a Go type by its name, to suggest the right name for a misspelled field.
+// fieldsOf returns the names of a Go type's YAML fields, to suggest the right name for a misspelled field.
 func fieldsOf(name string) []string {
 	var names []string
 	seen := map[reflect.Type]bool{}

@@ -33,7 +33,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	}
 	content := functions.YNode()
 	for i, old := range content.Content {
-		// Full names are compared, because an image name in a Kptfile may omit the registry of kpt's catalog.
+		// Compare full names, because an image name in a Kptfile may omit the registry of kpt's catalog.
 		if ImageName(scalarField(old, "image"), "") == ImageName(f.Image, "") && scalarField(old, "exec") == f.Exec {
 			content.Content[i] = node
 			replaced = true
@@ -46,7 +46,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 }
 
 // Create returns the YAML node at a path of fields, and creates missing or empty fields. The last field gets the given
-// kind, and all other fields become maps. The last field and empty fields have each entry on its own line.
+// kind, and all other fields become maps. In the last field and in empty fields, each entry has its own line.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode

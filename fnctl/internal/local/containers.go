@@ -46,7 +46,7 @@ type Containers struct {
 	Variables []string
 	// Help is true if functions are called with the argument --help.
 	Help bool
-	// Network returns an error if an image's function must not use the network. A nil Network permits none.
+	// Network returns an error if an image's function must not use the network. If Network is nil, no function may use it.
 	Network func(image string) error
 }
 

@@ -23,14 +23,14 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// waitForInput is the maximum time for which child processes of an exited program may keep its standard input open.
+// waitForInput is the maximum wait after a program's exit while child processes keep its standard input open.
 const waitForInput = time.Second
 
 // Evaluator runs functions that are programs of this machine. It passes functions that are images to Images.
 type Evaluator struct {
 	// Images evaluates functions that are images. It may be nil if no function is an image.
 	Images pipeline.Evaluator
-	// ImageProgram is a program of this machine that runs instead of every image, unless it is empty.
+	// ImageProgram is a program of this machine that runs instead of every image. If it is empty, the images run.
 	ImageProgram string
 	// Environment is the environment of the programs, as KEY=VALUE.
 	Environment []string
@@ -50,7 +50,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	return e.execute(ctx, req.Exec, command, req.ResourceList)
 }
 
-// execute runs a program as a function, with a ResourceList as standard input. Its errors contain the parameter name.
+// execute runs a program as a function, with a ResourceList as standard input. The argument name is used in errors.
 func (e *Evaluator) execute(
 	ctx context.Context, name string, command []string, list []byte,
 ) (pipeline.Response, error) {
@@ -123,7 +123,7 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 	return failed
 }
 
-// limitedBuffer stores a program's output. It calls full, which stops the program, if the output exceeds the limit.
+// limitedBuffer stores a program's output. If the output exceeds limit, it stops the program by a call of full.
 type limitedBuffer struct {
 	buf   bytes.Buffer
 	limit int

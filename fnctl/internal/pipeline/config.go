@@ -35,8 +35,8 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// updateConfig replaces the function's configuration by its current version, because earlier functions may have
-// changed it. If an earlier function deleted the configuration, the original is used. If the file now contains several
+// updateConfig replaces the function's configuration by its current version, because earlier functions may have changed
+// it. If an earlier function deleted the configuration, the original stays in use. If the file now contains several
 // resources, the first resource is used.
 func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {

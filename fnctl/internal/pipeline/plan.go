@@ -30,8 +30,8 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places contains the file annotations of each resource before a mutator runs. The keys are ids from another
-	// annotation of the resources. places is nil for a validator.
+	// places contains the file annotations of each resource before a mutator runs. The keys are numbers that kyaml assigns
+	// to the resources in an annotation. places is nil for a validator.
 	places map[string]map[string]string
 }
 

@@ -72,7 +72,7 @@ func (p *Plan) inDepth() []*Plan {
 }
 
 // gatherResources returns the input of a package's functions: the resources of the package and of all packages inside
-// it. The keys of own are labels of packages.
+// it. The map own contains the resources of each package, by the package's label.
 func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, plan := range p.inDepth() {
@@ -81,8 +81,8 @@ func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatterResources distributes the output of a package's functions to the packages in own, whose keys are labels of
-// packages. Resources of unknown packages belong to this package.
+// scatterResources distributes the output of a package's functions to this package and the packages inside it. The map
+// own gets the resources by package label. Resources of unknown packages belong to this package.
 func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil

@@ -25,7 +25,7 @@ func CheckInput(resources []*yaml.RNode) error {
 	return checkPlaces(resources, inputPlaces)
 }
 
-// checkResources returns an error for a resource without apiVersion, kind or name, on which functions may rely.
+// checkResources returns an error for a resource without apiVersion, kind or name, because functions may rely on these.
 func checkResources(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		file, _ := pkgtree.File(r)
@@ -67,8 +67,8 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		(r.GetApiVersion() == "" && r.GetKind() == "Kustomization")
 }
 
-// wording contains error texts for a file outside of the package, and for two resources at the same index of a
-// file. The input and the output of functions have different texts.
+// wording contains error texts for a resource outside of the package, and for two resources with the same file and
+// index. The input and the output of functions have different texts.
 type wording struct{ outside, twice string }
 
 var (

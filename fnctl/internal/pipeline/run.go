@@ -140,7 +140,7 @@ func explainOutput(output []byte, err error) error {
 }
 
 // checkOutput checks a function's output, and assigns new resources to the function's package. Two annotations of a
-// resource contain its file's path. If an old SDK changed only one of them, the changed annotation counts, as in kpt.
+// resource contain its file's path. If an old SDK changed only one of them, we use the changed annotation, as in kpt.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {

@@ -37,8 +37,8 @@ func resourceID(resource *yaml.RNode) string {
 	return resource.GetAnnotations()[idAnnotation]
 }
 
-// selectResources returns the resources that match any selector of the function, or all without selectors. Excluded
-// resources are omitted. An exclusion without properties excludes no resource.
+// selectResources returns the resources that match any selector of the function, or all resources if it has no
+// selectors. Excluded resources are omitted. An exclusion without properties excludes no resource.
 func (c Call) selectResources(resources []*yaml.RNode) []*yaml.RNode {
 	f := c.Function
 	var selected []*yaml.RNode

@@ -15,7 +15,7 @@ import (
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the package's position in a serial rendering. first is the lowest index of all packages in its tree.
+	// index is the package's position in a serial rendering. first is the lowest index of the package and its subpackages.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -133,8 +133,8 @@ func (t *task) replayEvents(observer Observer) {
 	}
 }
 
-// resourcesUpTo returns the resources of a package tree as a serial rendering leaves them if the task with this index
-// fails. It omits packages that the rendering does not reach.
+// resourcesUpTo returns the resources of a package tree at the end of a serial rendering that fails at the task with
+// the given index. It omits packages that the rendering does not reach.
 func (t *task) resourcesUpTo(index int) []*yaml.RNode {
 	if t.index <= index {
 		return t.output
@@ -179,7 +179,7 @@ func (t *task) setLive(live Observer) {
 	}
 }
 
-// Waiting implements [Observer]. It drops the event unless the running function is shown to the user, because the
+// Waiting implements [Observer]. Unless the running function is shown to the user, it drops the event, because the
 // reason for waiting would be out of date later.
 func (t *task) Waiting(what string) {
 	t.mu.Lock()

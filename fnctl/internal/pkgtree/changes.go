@@ -63,8 +63,8 @@ func Diff(before, after map[string][]byte) []Change {
 	return changes
 }
 
-// Files returns the content of each file with resources, by path. A file keeps its bytes if its resources are
-// equivalent to the original resources. A changed file keeps its line endings and documents with only comments.
+// Files returns the content of each file with resources, by path. A file whose resources are equivalent to the original
+// resources stays unchanged. A changed file keeps its line endings and documents with only comments.
 func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	byFile, err := groupByFile(resources)
 	if err != nil {

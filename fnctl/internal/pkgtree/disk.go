@@ -122,7 +122,7 @@ func (d *disk) explainOpen(name string, err error) error {
 	return fmt.Errorf("%s is %w", d.displayPath(name), err)
 }
 
-// displayPath returns the path of a file for messages. It begins with the directory as the user wrote it.
+// displayPath returns the path of a file for messages. It begins with the directory in the user's spelling.
 func (d *disk) displayPath(name string) string {
 	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
 }
@@ -151,7 +151,7 @@ func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	return found, err
 }
 
-// isGitDir reports whether a directory below the disk's directory contains files of Git, which fnctl does not read.
+// isGitDir reports whether a directory below the root contains files of Git, which fnctl does not read.
 func (d *disk) isGitDir(dir string) bool {
 	return dir != "." && (isGit(path.Base(dir)) || isRepository(d.root, dir))
 }
@@ -168,10 +168,10 @@ type kyamlDisk struct {
 	disk *disk
 }
 
-// absolutePath converts a path below the directory to an absolute path, which kyaml's interface requires.
+// absolutePath converts a path relative to the disk's directory to the absolute path that kyaml's interface requires.
 func absolutePath(name string) string { return path.Join("/", name) }
 
-// relativeOf converts an absolute path of kyaml's interface to a path below the directory.
+// relativeOf is the inverse of absolutePath. It returns a path relative to the disk's directory.
 func relativeOf(file string) string {
 	return path.Join(".", strings.TrimPrefix(filepath.ToSlash(file), "/"))
 }

@@ -166,10 +166,10 @@ func WriteDocuments(w io.Writer, resources []*yaml.RNode) error {
 // separator matches the line between two YAML documents, as in kyaml.
 var separator = regexp.MustCompile(`\n---.*\n`)
 
-// comment is a document with only comments, such as a licence at the top of a file. Functions never see it.
+// comment is a YAML document that contains only comments, such as a licence at the top. Functions never receive it.
 type comment struct {
 	text string
-	// index is the position in the file of the resource that follows the comment.
+	// index is the number of resources before the comment in the file.
 	index int
 }
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// FileOf returns the file of the first original resource with these properties, and the resource's index in the
+// FileOf returns the file of the first original resource with the given properties, and the resource's index in the
 // file. An empty property matches all resources. The file is empty if no resource matches.
 func (t *Tree) FileOf(apiVersion, kind, namespace, name string) (file string, index int) {
 	for path, f := range t.files {

@@ -43,7 +43,7 @@ func isGit(name string) bool {
 }
 
 // isRepository reports whether a directory of any name is a bare Git repository or the Git directory of a worktree.
-// Like Git, it checks for files such as HEAD, in any spelling that the file system permits. Each file may be a link.
+// Like Git, it checks for files such as HEAD, in any spelling that the file system permits. These files may be links.
 func isRepository(root *os.Root, dir string) bool {
 	contains := func(name string, isDir bool) bool {
 		info, err := root.Lstat(path.Join(dir, name))
@@ -65,12 +65,12 @@ func isOfGit(root *os.Root, file string) bool {
 	}
 }
 
-// mayWriteTo is [MayWrite] for a path below root without links. It also rejects files in a Git directory of any name.
+// mayWriteTo is like [MayWrite], but also rejects files in Git directories of any name. The path must contain no link.
 func mayWriteTo(root *os.Root, file string) bool { return MayWrite(file) && !isOfGit(root, file) }
 
-// HiddenPath returns the path of a file below dir if the file, or a directory in its path, has a name that begins with
-// a dot. If only the path with resolved links contains such a name, it returns that path. Otherwise, it returns "".
-// Shells and file managers do not show such files, and other programs may read them as configuration or run them.
+// HiddenPath returns the path of a hidden file below dir. A file is hidden if a name in its path begins with a dot. If
+// only the path with resolved links is hidden, HiddenPath returns the resolved path. For other files, it returns "".
+// Shells and file managers do not show hidden files, and other programs may read them as configuration or run them.
 func HiddenPath(dir, file string) string {
 	target, _ := resolveLinks(dir, file) // empty if dir does not exist yet
 	for _, name := range []string{file, target} {
@@ -81,8 +81,8 @@ func HiddenPath(dir, file string) string {
 	return ""
 }
 
-// resolveLinks resolves all symbolic links in the path of a file below dir, and returns the result relative to dir.
-// Elements at the end that do not exist stay unchanged. A link to a missing file is an error.
+// resolveLinks resolves all symbolic links in the path of a file below dir, and returns the result relative to dir. The
+// file and its innermost directories need not exist. A link to a missing file is an error.
 func resolveLinks(dir, file string) (string, error) {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {

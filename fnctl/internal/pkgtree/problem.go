@@ -85,7 +85,7 @@ func parseProblem(data []byte) error {
 	}
 }
 
-// problemOf returns the line and the reason for which kyaml cannot read a YAML document, or an empty reason.
+// problemOf returns the line and the reason if kyaml cannot read a YAML document. Otherwise, the reason is empty.
 func problemOf(document string) (line int, reason string) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(document), &node); err != nil {

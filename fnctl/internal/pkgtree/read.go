@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// Tree is a tree of packages, with the original contents of its files for a comparison after the rendering.
+// Tree is a tree of packages. It keeps the original contents of the files, to find the changes after the rendering.
 type Tree struct {
 	// Root is the package at the tree's root.
 	Root *Package
@@ -27,7 +27,7 @@ type Tree struct {
 	files map[string]file // keys are paths relative to the root
 }
 
-// file contains a file's original content, and copies of its resources that functions cannot change.
+// file contains a file's original content and resources. The resources are copies that functions cannot change.
 type file struct {
 	data      []byte
 	resources []*yaml.RNode
@@ -162,7 +162,7 @@ func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNod
 	return all, nil
 }
 
-// parse returns the resources of a file. It also stores the content and copies of the resources, to find changes.
+// parse returns the resources of a file. It also stores the content and copies of the resources, to find changes later.
 func (r *reader) parse(dir, name string, data []byte) ([]*yaml.RNode, error) {
 	inPackage := strings.TrimPrefix(name, dir+"/")
 	resources, err := (&kio.ByteReader{

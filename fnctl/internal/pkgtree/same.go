@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// IsStyle reports whether a change affects only the style of a file, such as indentation. The values, their order
-// and the comments are then equal. The status of a Kptfile is ignored.
+// IsStyle reports whether a change affects only the style of a file, such as indentation, but not the values, their
+// order or the comments. It ignores the status of a Kptfile.
 func (c Change) IsStyle() bool {
 	if c.Before == nil || c.After == nil {
 		return false
@@ -54,14 +54,14 @@ func sameNode(a, b *yaml.Node) bool {
 		slices.EqualFunc(a.Content, b.Content, sameNode)
 }
 
-// sameValue compares scalars. All spellings of null are the same.
+// sameValue compares scalars of the same type. All spellings of null, such as ~, are equal.
 func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// commentOutline returns the comments on lines of their own, each with the number of values before it. It ignores the
-// YAML nodes of comments, because the YAML library may attach the same comment to different nodes in a file and in a
-// ResourceList. Repeated comments count once.
+// commentOutline returns the comments on lines of their own. Each text begins with the number of values before the
+// comment, which represents its position. YAML nodes cannot represent the position, because the YAML library may attach
+// the same comment to different nodes in a file and in a ResourceList. Repeated comments count once.
 func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0

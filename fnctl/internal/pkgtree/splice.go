@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// statusField is the field of a resource that tools write. All other fields belong to the author.
+// statusField is the field of a resource that tools write. The author of the resource writes all other fields.
 const statusField = "status"
 
 // spliceChanges replaces only the status in the text of a file, so that the author's text is not converted to kyaml's
@@ -75,7 +75,7 @@ func cutStatus(text string) (head, tail string) {
 	return strings.Join(lines[:end], ""), strings.Join(lines[end:], "")
 }
 
-// lastComments returns the number of lines before the comments at the end of a file. comments contains their text.
+// lastComments returns the number of lines before the last comments of a file. The argument comments is their text.
 func lastComments(lines []string, comments string) int {
 	left := 0
 	for line := range strings.Lines(comments) {
@@ -99,7 +99,7 @@ func lastComments(lines []string, comments string) int {
 	return end
 }
 
-// isStill reports whether the changed text data contains exactly the resources in want.
+// isStill reports whether a file's changed text still contains exactly the expected resources.
 func isStill(data []byte, want []*yaml.RNode) bool {
 	got, err := Parse(data)
 	return err == nil && sameResources(got, want)

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// Apply writes all changes below dir, or none as far as the file system allows. It writes nothing if ctx expires
-// before the first file is changed, or if a file changed since it was read. It also writes nothing if a new file
-// already exists, for example a file that .krmignore excludes.
+// Apply writes all changes below dir. It writes nothing if ctx expires before the first file is changed, or if a file
+// changed since it was read. It also writes nothing if a new file already exists, for example a file that .krmignore
+// excludes. If a write fails later, the error lists the files that were changed.
 func Apply(ctx context.Context, dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -40,7 +40,7 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 }
 
 // Check returns an error if [Apply] would reject the path of a change, or the current content of the changed file. It
-// writes nothing, so that it does not find write errors, such as read-only files.
+// does not find write errors, such as read-only files, because it writes nothing.
 func Check(dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// describeProgress adds the written and the unwritten paths to an error that interrupted the writing.
+// describeProgress adds the lists of written and unwritten paths to the error that interrupted the writing.
 func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)

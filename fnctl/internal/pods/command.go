@@ -115,7 +115,7 @@ func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
 	printRows(out, c.newTable(), append([]Row{Header}, rows...))
 }
 
-// followPools prints the pods of all functions, and then each change, until the user stops it. It then returns nil.
+// followPools prints all function pods and then each change of a pod. It returns nil when the user stops the command.
 func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) error {
 	out, table, changes := c.env.OutPrinter(), c.newTable(), &Changes{}
 	rows := []Row{Header} // stored until the gateway has sent all pools, so that the columns fit

@@ -10,7 +10,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// key identifies a pool of function pods. The digest is empty until the gateway has resolved the image's tag.
+// key identifies a pool of function pods. digest is empty until the gateway has resolved the tag in reference.
 type key struct{ reference, digest string }
 
 func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
@@ -34,7 +34,7 @@ func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []R
 	return nil
 }
 
-// replace stores the current rows of a pool, and returns the rows that differ from the previously stored rows.
+// replace stores the current rows of a pool, and returns the rows that have changed since the last call.
 func (c *Changes) replace(k key, rows []Row) []Row {
 	before, after := c.shown[k], map[string]Row{}
 	var changed []Row

@@ -62,7 +62,7 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	return rows
 }
 
-// empty returns the state of a pool without pods, Resolving or Queued. An idle pool has an empty state.
+// empty returns the state of a pool without pods as text: Resolving, Queued, or an empty text if the pool is idle.
 func empty(pool *podmanagerv1.Pool) string {
 	switch {
 	case pool.GetKey().GetDigest() == "":
@@ -94,8 +94,8 @@ func since(t *timestamppb.Timestamp, now time.Time) string {
 
 // Table formats rows.
 type Table struct {
-	// Wide shows all columns, and the reason for a pod's state on the same line. Otherwise, a row fits into 80 columns
-	// unless the pod's name is very long, and the reason is on separate lines.
+	// Wide shows all columns, and the reason for a pod's state on the pod's line. If it is false, the reason is on
+	// separate lines, and each row fits into 80 columns unless the pod's name is very long.
 	Wide bool
 	// Width is the width of the terminal. Long pod names and long reasons are cut to fit. 0 means no limit.
 	Width int
@@ -186,7 +186,7 @@ func (t *Table) reason(text string) []string {
 // minName is the minimum width of the first column, which contains the names of pods.
 const minName = 10
 
-// width returns the width of a column. A narrow table's first column shrinks so that all columns fit the terminal.
+// width returns the width of a column. On a narrow terminal, the first column shrinks so that all columns fit.
 func (t *Table) width(column int) int {
 	if column > 0 || t.Wide || t.Width == 0 {
 		return t.widths[column]

@@ -33,7 +33,7 @@ type Report struct {
 	// Tree and Rendering are nil if the package cannot be read.
 	Tree      *pkgtree.Tree
 	Rendering *pipeline.Rendering
-	// Changes are the files that a render would change. They are nil unless changes are errors, as with --check.
+	// Changes are the files that a render would change. They are nil unless --check makes changes an error.
 	Changes []pkgtree.Change
 	// Failure is nil if the command succeeded.
 	Failure error
@@ -154,7 +154,7 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// If the result names no known file, or a path relative to an inner package, its resource determines the file.
+	// If the result names no known file, or a path relative to an inner package, we use the file of the result's resource.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}
@@ -229,7 +229,7 @@ var githubLevels = map[string]string{
 var (
 	githubData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-	// filePosition finds the file and line in the error about a package that cannot be read.
+	// filePosition matches the file and line at the beginning of an error about a package that cannot be read.
 	filePosition = regexp.MustCompile(`^(?:read package: )?([^:\s]+):(\d+): `)
 )
 
@@ -306,8 +306,8 @@ type (
 	}
 )
 
-// junit returns the report in JUnit's format. It contains a test suite for each package, a suite for files and, if
-// the package cannot be rendered, a suite for that error.
+// junit returns the report in JUnit's format. It contains a test suite for each package, a suite for files that would
+// change and, if the package cannot be rendered, a suite for this error.
 func (r *Report) junit() (string, error) {
 	var all junitSuites
 	add := func(suite string, c junitCase) {

@@ -83,8 +83,8 @@ func newCondition(failure error) condition {
 	return condition{Type: rendered, Status: "False", Reason: "RenderFailed", Message: failureMessage(failure)}
 }
 
-// failureMessage returns the reason of a failed rendering, for the condition in the Kptfile. It omits the output of
-// a failed function, because the function's entry in the status contains the output.
+// failureMessage returns the reason of a failed rendering, for the condition in the Kptfile. It omits the output of a
+// failed function, which is already in the function's entry in the status.
 func failureMessage(failure error) string {
 	if failed, ok := errors.AsType[*pipeline.FunctionError](failure); ok {
 		return fmt.Sprintf("function %q failed", failed.Image)

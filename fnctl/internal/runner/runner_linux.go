@@ -29,8 +29,8 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	return r, nil
 }
 
-// TryLaunchers tests the methods that start sandboxes on this machine, up to the first that works. If FNR_SANDBOX
-// is not auto, it tests only the method that FNR_SANDBOX names.
+// TryLaunchers tests the methods of starting sandboxes on this machine in order, and stops at the first method that
+// works. If FNR_SANDBOX is not auto, it tests only the method that FNR_SANDBOX names.
 func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	settings, err := localrunner.Load()
 	if err != nil {

@@ -27,7 +27,7 @@ type Call struct {
 	Missing string
 }
 
-// span is a line of the tree. It represents the call or one of its phases.
+// span is a function call or one of the call's phases. It is printed as a line of the tree.
 type span struct {
 	name         string
 	offset, took time.Duration // offset counts from the start of the call
@@ -110,8 +110,8 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span appends the line of a span and the lines of its children. indent precedes the line of the span, and below
-// precedes the lines of its children.
+// span appends the line of a span and the lines of its children. It prints the text indent before the span's own line,
+// and the text below before the lines of the children.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))
@@ -124,7 +124,7 @@ func (p *printer) span(s *span, indent, below string) {
 	}
 }
 
-// bar draws a bar with the start and duration of a span within its call. A short span gets a single column.
+// bar draws the start and duration of a span as a bar on the time scale of the call. A short span gets a single column.
 func (p *printer) bar(s *span) string {
 	column := func(d time.Duration) int {
 		return min(int(float64(d)/float64(p.total)*barColumns+.5), barColumns)

@@ -160,7 +160,7 @@ func (c *topCommand) showSnapshot(snapshot Snapshot, problem error, screen bool)
 	}
 }
 
-// formatSnapshot returns the gateway's activity as JSON, or as text of at most height lines. Zero means no limit.
+// formatSnapshot returns the gateway's activity as JSON or as text. height limits the lines of text. 0 means no limit.
 func (c *topCommand) formatSnapshot(snapshot Snapshot, height int) string {
 	if c.output == command.JSON {
 		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),

@@ -43,7 +43,7 @@ type row struct {
 }
 
 // rows returns a table row for each function. Functions with waiting evaluations are first, then functions with
-// failures, then the busiest functions. The parameter name shortens image names.
+// failures, then the busiest functions. The argument name is a function that shortens image names.
 func (s Snapshot) rows(name func(string) string) []*row {
 	byName := map[string]*row{}
 	of := func(name string) *row {
@@ -125,7 +125,7 @@ func (s Snapshot) Lines(width, height int) []string {
 	return lines
 }
 
-// line returns a row of the table. The parameter name is the width of the column with function names.
+// line returns a row of the table. The argument name is the width of the first column, which contains function names.
 func (r row) line(name int) string {
 	function := runewidth.FillRight(runewidth.Truncate(ui.OneLine(r.function), name, "…"), name)
 	rate, failed, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
@@ -148,7 +148,7 @@ const (
 	maxFailures = 5
 )
 
-// atMost returns the first n lines. If there are more lines, it adds a line with their number.
+// atMost returns the first n lines. If it omits lines, it adds a line with the number of omitted lines.
 func atMost(n int, lines []string) []string {
 	if left := len(lines) - n; left > 0 {
 		return append(lines[:n], fmt.Sprintf("… and %d more", left))
@@ -156,7 +156,7 @@ func atMost(n int, lines []string) []string {
 	return lines
 }
 
-// waiting returns the lines about waiting evaluations. The parameter name shortens image names.
+// waiting returns the lines about waiting evaluations. The argument name is a function that shortens image names.
 func (s Snapshot) waiting(name func(string) string) []string {
 	all := s.Status.GetWaiting()
 	if len(all) == 0 {

@@ -173,8 +173,8 @@ func (p *Progress) showFailure(err *pipeline.FunctionError) {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
 	p.showLog(f.GetStderr())
-	// The error message may repeat the results and the log. It is shown only if neither an exit code nor a signal
-	// ended the function, or if there are neither results nor a log.
+	// The error message may repeat the results and the log. We show it if there are no results and no log. We also show it
+	// if it does not repeat the log, and neither an exit code nor a signal ended the function.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
@@ -243,8 +243,8 @@ func (p *Progress) cutEnd(text string, others int) string {
 	return terminal.Truncate(text, max(p.maxColumns()-others, minShown), "…")
 }
 
-// cutBeginning cuts the beginning of a name that is too long for its line, because names of images differ at the
-// end. others is the width of the other texts on the line.
+// cutBeginning shortens a name that is too long for its line. It cuts the beginning, because names of images differ at
+// the end. The argument others is the width of all other texts on the line.
 func (p *Progress) cutBeginning(name string, others int) string {
 	columnsLeft := max(p.maxColumns()-others, minShown)
 	if columnsOf(name) <= columnsLeft {
