@@ -64,7 +64,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.Rename(tmp.Name(), to)
 }
 
-// relink creates the symbolic link name, which points to target. It replaces an existing file of that name.
+// relink creates the symbolic link name to target. It replaces an existing file of that name.
 func relink(target, name string) error {
 	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 		return err
