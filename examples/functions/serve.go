@@ -60,7 +60,7 @@ func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.W
 			return err
 		}
 	}
-	err = errors.Join(err, server.Close()) // also closes the connections of clients
+	err = errors.Join(err, server.Close()) // closes the connections of clients, too
 	<-ended
 	return err
 }

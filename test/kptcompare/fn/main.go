@@ -73,7 +73,7 @@ type list struct {
 	results string
 }
 
-// value returns a value of the function configuration, which is a ConfigMap.
+// value returns a value of the function configuration, a ConfigMap.
 func (l *list) value(key string) string {
 	if l.config == nil {
 		return ""
