@@ -84,8 +84,8 @@ func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	return &first, nil
 }
 
-// interruptible is a reader that fails when its context is canceled. The YAML library creates nodes while it reads.
-// After the cancellation, the decoding therefore stops within some hundred bytes.
+// interruptible is a reader that returns an error after its context is canceled. The YAML library reads a list
+// gradually while it creates nodes. A decode therefore stops within some hundred bytes after the cancellation.
 type interruptible struct {
 	ctx  context.Context //nolint:containedctx // io.Reader passes no context
 	from io.Reader
@@ -99,9 +99,9 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// lateMarker returns the number of the first line after line 1 that begins with the document marker "---". It returns 0
-// if there is no such line. YAML allows a marker after comments or directives, but kyaml would split the list into two
-// documents at the marker.
+// lateMarker returns the number of the first line after line 1 that begins with "---". It returns 0 if there is no such
+// line. YAML allows this document marker after comments or directives at the start of a document. But kyaml would end a
+// document at the marker, and read the list as two documents.
 func lateMarker(data []byte) int {
 	at := bytes.Index(data, []byte("\n---"))
 	if at < 0 || bytes.IndexByte(data[at+1:], '\n') < 0 {
@@ -124,9 +124,8 @@ func checkUTF8(data []byte) error {
 	}
 }
 
-// topLevel returns the values of a mapping by key. It returns an error if a key occurs twice or is not a string. It
-// also returns an error if a value is tagged as null but is a mapping or sequence, because YAML readers interpret such
-// a value differently.
+// topLevel returns the values of a mapping by key. It returns an error if a key occurs twice or is not a string. A
+// mapping or sequence with the tag !!null is also an error, because YAML readers disagree on its value.
 func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 	if root.Kind != yaml.MappingNode || isNull(root) {
 		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describeKind(root), kind)

@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of YAML aliases, with which a small list could expand to gigabytes. After the expansion of aliases, a list
-// may have maxExpansion bytes, or maxExpansionFactor times its own size if that is more. The maximum nesting,
-// maxDepth, equals the YAML library's limit for lists without aliases.
+// Limits of YAML aliases. Without these limits, a small list could expand to gigabytes. An expanded list may have
+// maxExpansion bytes, or maxExpansionFactor times the size of the original list if this is more. The maximum nesting,
+// maxDepth, is the YAML library's limit for lists without aliases.
 const (
 	maxExpansion       = 16 << 20
 	maxExpansionFactor = 10
@@ -23,8 +23,8 @@ type extent struct {
 	depth int // nesting of nodes
 }
 
-// measure computes the sizes of YAML nodes after the expansion of aliases. It visits each node only once: for an
-// alias, it adds the known size of the alias's target.
+// measure computes the sizes of YAML nodes after the expansion of aliases. It visits each node only once. For an alias,
+// it adds the size of the alias's target, which it has measured before.
 type measure struct {
 	anchored map[*yaml.Node]extent // extents of anchored nodes that were measured completely
 	limit    int                   // maximum number of bytes
@@ -62,9 +62,9 @@ func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	return sum, nil
 }
 
-// measureAlias returns the size and depth of an alias's target, which precedes the alias. If the target is not
-// measured yet, the alias is inside its own target. The expansion would then never end, so measureAlias returns an
-// error.
+// measureAlias returns the size and depth of an alias's target. A valid target ends before the alias, so it is already
+// measured. If the target is not measured yet, the alias is inside its own target. measureAlias then returns an error,
+// because the expansion would never end.
 func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {
@@ -90,7 +90,7 @@ func (d document) checkResults(results *yaml.Node) error {
 // mappings contains the targets of aliases that were already checked, so that we check each target only once.
 type mappings map[*yaml.Node]bool
 
-// check returns an error if a mapping in node or below it has more than maxKeys keys, or has a key twice.
+// check returns an error if node or a node below it is a mapping with more than maxKeys keys or with a duplicate key.
 func (m mappings) check(node *yaml.Node) error {
 	if node.Kind == yaml.AliasNode {
 		if m[node.Alias] {

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limits of lists that we decode in full. A list of many short values needs much memory, because the YAML library
-// creates a node of about 200 bytes for each value. For each value, the library also searches all %TAG directives.
+// Limits of lists that we decode in full. We limit values because the YAML library creates a node of about 200 bytes
+// for each value, so that a list of many short values needs much memory. We limit %TAG directives because the library
+// searches all directives for each value.
 const (
 	anyValues = 1 << 18
-	// bytesPerValue is the minimum average size of a value in lists with more than anyValues values. This minimum excludes
-	// only artificial lists, because even compact JSON of Kubernetes resources needs seven bytes per value.
+	// bytesPerValue is the minimum average size of a value in lists with more than anyValues values. Only artificial lists
+	// are below this minimum, because even compact JSON of Kubernetes resources needs seven bytes per value.
 	bytesPerValue = 5
 	// maxTagDirectives is the maximum number of lines that start like a %TAG directive.
 	maxTagDirectives = 64
@@ -28,8 +29,8 @@ const (
 	// maxKeys is the maximum number of keys in a mapping of the results. It is limited because the YAML library compares
 	// each key with each other key.
 	maxKeys = 1000
-	// maxResultExpansion limits the size of the results after the expansion of aliases, in bytes. For large lists, the
-	// limit is maxResultExpansionFactor times the size of the list.
+	// maxResultExpansion is the maximum size of the results after the expansion of aliases, in bytes. If the list is
+	// large, the maximum is maxResultExpansionFactor times the size of the list.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )
@@ -82,7 +83,7 @@ func countTagDirectives(data []byte) int {
 	return n
 }
 
-// Limits of the memory of concurrent full decodes, in bytes. Decodes that need at most smallDecode share
+// Limits of the memory of concurrent full decodes, in bytes. Small decodes, which need at most smallDecode each, share
 // maxSmallDecoding. All other decodes share maxDecoding, so that small decodes never wait for large decodes.
 const (
 	maxDecoding      = 192 << 20
@@ -109,9 +110,10 @@ var decoding = newTurns()
 // takes about a millisecond.
 const largeScan = 256 << 10
 
-// turns limits the concurrent scans and full decodes of lists. Decodes that would exceed the memory limits wait in the
-// order of their arrival. Large decodes leave at least one processor for other requests. Scans have their own limit, so
-// that a scan of some milliseconds does not wait seconds for a full decode.
+// turns limits the concurrent scans and full decodes of lists. The semaphores small and large limit the memory of
+// decodes. Decodes that would exceed the limit wait in the order of their arrival. The semaphore processors makes large
+// decodes leave at least one processor for other requests. The semaphore scans is separate, so that a scan of some
+// milliseconds does not wait seconds for a full decode.
 type turns struct{ small, large, processors, scans *semaphore.Weighted }
 
 func newTurns() turns {
@@ -122,9 +124,10 @@ func newTurns() turns {
 	}
 }
 
-// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. The limit on scans
-// keeps small requests fast. Without the limit, a small request would often wait for many large scans, because Go runs
-// a goroutine for up to 10 ms before it switches to the next. If ctx is canceled, acquireScan returns the error of ctx.
+// acquireScan waits until a scan of the given number of bytes may run. The caller must call release after the scan. If
+// ctx is canceled, acquireScan returns the error of ctx. The limit on scans keeps small requests fast. This is because
+// Go runs a goroutine for up to 10 ms before it switches to the next. Without the limit, a small request would often
+// wait for many large scans.
 func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err error) {
 	if bytes < largeScan {
 		return func() {}, nil
@@ -132,8 +135,8 @@ func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err 
 	return acquireFrom(ctx, t.scans, 1)
 }
 
-// acquireDecode waits until a full decode that needs cost bytes of memory may run. The caller must call release. A
-// decode that needs more than maxDecoding runs only while no other large decode runs. If ctx is canceled,
+// acquireDecode waits until a full decode that needs cost bytes of memory may run. The caller must call release after
+// the decode. A decode with a cost above maxDecoding runs only while no other large decode runs. If ctx is canceled,
 // acquireDecode returns the error of ctx.
 func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), err error) {
 	if cost <= smallDecode {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcelist validates the inputs and outputs of KRM functions, which are ResourceLists, and extracts their
-// results. It never encodes a list, so that callers can forward the original bytes. A list is valid if the YAML
-// library of kyaml and the function SDKs can decode it. Package blockyaml recognizes most valid lists in a single
-// pass. Only other lists are decoded in full.
+// Package resourcelist validates ResourceLists, the inputs and outputs of KRM functions, and extracts their results. It
+// never encodes a list, so that callers can forward the original bytes. A list is valid if the YAML library that kyaml
+// and the function SDKs use can decode it. Package blockyaml recognizes most valid lists in a single pass. Package
+// resourcelist decodes a list in full only if blockyaml does not recognize it.
 package resourcelist
 
 import (
@@ -82,8 +82,8 @@ type outlinedList struct {
 	results []byte
 }
 
-// outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false if the list is
-// invalid or in an unusual style, because only a full decode can distinguish these cases.
+// outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false for other lists.
+// Only a full decode can then determine whether the list is invalid or only in an unusual style.
 func outlineList(data []byte) (found outlinedList, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
@@ -112,8 +112,9 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 // freeResults is the maximum size of results, in bytes, that we decode without waiting for other decodes.
 const freeResults = 4 << 10
 
-// decodeResultLines decodes the results without the rest of the list. If the decoding fails and ctx is not done,
-// callers must decode the whole list, because the results may be valid only together with the rest.
+// decodeResultLines decodes the results without the rest of the list. If it fails before ctx is done, callers must
+// decode the whole list. The results may still be valid together with the rest, because some limits grow with the size
+// of the list.
 func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil

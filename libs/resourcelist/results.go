@@ -73,7 +73,7 @@ func (r *ResourceRef) UnmarshalYAML(node *yaml.Node) error {
 	return err
 }
 
-// UnmarshalYAML decodes a field, whose values may have any type. Old SDKs call proposedValue suggestedValue.
+// UnmarshalYAML decodes a field, whose values may have any type. Old SDKs use the key suggestedValue for proposedValue.
 func (f *Field) UnmarshalYAML(node *yaml.Node) error {
 	var fields struct {
 		Path           string `yaml:"path"`

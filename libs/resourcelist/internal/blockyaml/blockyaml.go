@@ -13,7 +13,7 @@ package blockyaml
 // Type is the type of an entry's value.
 type Type uint8
 
-// Types of values. Null is the type of a key without a value. The text "null" after a key is a Scalar.
+// Types of values. The type is Null if a key has no value. If the text "null" follows the key, the type is Scalar.
 const (
 	Null Type = iota
 	Scalar
@@ -27,16 +27,16 @@ type Entry struct {
 	Key []byte
 	// Type is the type of the entry's value.
 	Type Type
-	// Text is the text of a scalar that is on the same line as its key. It is nil for all other values, and for a scalar
-	// with escape sequences.
+	// Text is the text of the value if the value is a scalar on the same line as its key. Otherwise, Text is nil. It is
+	// also nil if the scalar contains escape sequences.
 	Text []byte
-	// Lines contains the lines from this entry's key up to the next entry's key. The lines are a valid document by
-	// themselves.
+	// Lines contains all lines from this entry's key up to the next entry's key. These lines alone are a valid document.
 	Lines []byte
 }
 
 // Outline returns the top-level entries of a YAML document, in the document's order. No two entries have the same key.
-// Outline returns false unless the YAML library can certainly decode the document.
+// The second result is true if the YAML library can certainly decode the document. It is false if the document is
+// invalid or in a style that Outline does not support.
 func Outline(data []byte) ([]Entry, bool) {
 	if !isPrintable(data) {
 		return nil, false

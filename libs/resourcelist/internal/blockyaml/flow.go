@@ -2,15 +2,15 @@
 
 package blockyaml
 
-// maxFlow is the maximum size of a flow collection in bytes. Keys in the collection are therefore no longer than
+// maxFlow is the maximum size of a flow collection in bytes. It ensures that no key in the collection is longer than
 // maxKey. maxFlowDepth is the maximum nesting of flow collections.
 const (
 	maxFlow      = 1024
 	maxFlowDepth = 8
 )
 
-// proveFlow reads the flow collection that begins at data[at], such as {a: b}. It returns false unless the
-// collection is valid and ends on the same line.
+// proveFlow reads the flow collection that begins at data[at], such as {a: b}. It returns true if the collection is
+// certainly valid and ends on the same line, and otherwise false.
 func (s *scanner) proveFlow(at int) bool {
 	if s.data[at] == '[' {
 		s.setType(Sequence)

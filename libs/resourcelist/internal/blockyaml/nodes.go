@@ -15,8 +15,8 @@ func (s *scanner) proveItem(at int) bool {
 	return s.proveNode(at)
 }
 
-// proveEntry reads an entry of the innermost open mapping. The entry's key is data[at:colon]. proveEntry returns false
-// if the entry may be invalid.
+// proveEntry reads an entry of the innermost open mapping. The entry's key is data[at:colon]. proveEntry returns true
+// if it can prove that the entry is valid, and otherwise false.
 func (s *scanner) proveEntry(at, colon int) bool {
 	if s.depth == 0 && !s.addEntry(at, colon) {
 		return false
@@ -29,8 +29,8 @@ func (s *scanner) proveEntry(at, colon int) bool {
 	return s.proveValue(at)
 }
 
-// proveNode reads the value at data[at]. If the value is a mapping or a sequence, it reads only the value's first
-// line. It returns false if the value may be invalid.
+// proveNode reads the value at data[at]. If the value is a mapping or a sequence, it reads only the value's first line.
+// It returns true if it can prove that the text is valid, and otherwise false.
 func (s *scanner) proveNode(at int) bool {
 	column := at - s.line.start
 	if s.isDash(at) {
@@ -42,7 +42,7 @@ func (s *scanner) proveNode(at int) bool {
 	return s.proveValue(at)
 }
 
-// proveValue reads the scalar or flow collection at data[at]. It returns false if the value may be invalid.
+// proveValue proves that the scalar or flow collection at data[at] is valid. It returns false if it finds no proof.
 func (s *scanner) proveValue(at int) bool {
 	switch c := s.data[at]; c {
 	case '"', '\'':

@@ -75,8 +75,8 @@ func (s *scanner) isColon(at int) bool {
 	return at < s.line.end && s.data[at] == ':' && (at+1 == s.line.end || s.data[at+1] == ' ')
 }
 
-// endsPlain reports whether the ":" or "#" at data[at] ends a plain scalar. A colon must precede a blank, and a
-// number sign must follow a blank.
+// endsPlain reports whether the ":" or "#" at data[at] ends a plain scalar. A colon ends the scalar if a blank or the
+// end of the line follows. A number sign ends it if a blank precedes.
 func (s *scanner) endsPlain(at int) bool {
 	if s.data[at] == ':' {
 		return at+1 == s.line.end || isBlank(s.data[at+1])
@@ -85,7 +85,7 @@ func (s *scanner) endsPlain(at int) bool {
 }
 
 // proveQuoted reads the quoted scalar that begins at data[at]. The scalar may span several lines with any indentation.
-// proveQuoted returns false if the scalar may be invalid.
+// proveQuoted returns true if it can prove that the scalar is valid, and otherwise false.
 func (s *scanner) proveQuoted(at int) bool {
 	end, ok := s.quoteEnd(at, len(s.data))
 	if !ok {
@@ -111,8 +111,8 @@ func (s *scanner) moveTo(at int) {
 	s.pos = s.line.next
 }
 
-// quoteEnd returns the offset of the end of the quoted scalar that begins at data[at]. It returns false if the
-// scalar may be invalid, or does not end before data[limit].
+// quoteEnd returns the offset of the end of the quoted scalar that begins at data[at]. The second result is false if
+// the scalar may be invalid, or if its closing quote is not before data[limit].
 func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	double := s.data[at] == '"'
 	for i := at + 1; i < limit; {
@@ -206,9 +206,9 @@ func (s *scanner) blockScalar(at int) bool {
 	return true
 }
 
-// blockHeader reads the first line of a block scalar, whose indicator is at data[at]. It returns the indentation that
-// this line specifies, such as 2 for "|2". If the line specifies no indentation, blockHeader returns 0. It returns
-// false if the line may be invalid.
+// blockHeader reads the first line of a block scalar, whose indicator is at data[at]. The first result is the
+// indentation that the line contains, such as 2 for "|2". It is 0 if the line contains no indentation. The second
+// result is false if the line may be invalid.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {
@@ -224,9 +224,10 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar whose first line specifies none. This is the indentation of
-// the scalar's first line that is not blank, or parent+1 for an empty scalar. The enclosing collection has the
-// indentation parent. If an earlier blank line has more spaces, the scalar is invalid, and detectIndent returns false.
+// detectIndent returns the indentation of a block scalar whose first line specifies no indentation. The scalar's first
+// line of text then determines the indentation. For a scalar without text, it is parent+1, where parent is the
+// indentation of the enclosing collection. detectIndent returns false if the scalar is invalid, for example because a
+// blank line before the text has more spaces than the text.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {

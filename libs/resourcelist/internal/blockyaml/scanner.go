@@ -11,8 +11,9 @@ const maxDepth = 128
 // functionConfig and results.
 const maxEntries = 8
 
-// scanner reads a YAML document line by line. Methods that read a part of the document return true only if
-// go.yaml.in/yaml/v3 can certainly decode this part. They then move past the part.
+// scanner reads a YAML document line by line. A method that reads a part of the document returns true if
+// go.yaml.in/yaml/v3 can certainly decode this part. The scanner has then moved past the part. Otherwise, the method
+// returns false.
 type scanner struct {
 	data []byte
 	pos  int  // offset of the next line
@@ -50,8 +51,8 @@ func (s *scanner) innermost() collection {
 	return s.nested[s.depth-1]
 }
 
-// readLine reads the current line. If a quoted or block scalar begins in this line, readLine also reads the other
-// lines of the scalar. It returns false if the lines may be invalid.
+// readLine reads the current line. If a quoted or block scalar begins in this line, readLine also reads the other lines
+// of the scalar. It returns true if it can prove that the lines are valid, and otherwise false.
 func (s *scanner) readLine() bool {
 	at, indent, before := s.line.text, s.line.indent(), s.state
 	s.state = complete
@@ -71,8 +72,8 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling reads a line that begins another entry or item of an open collection. It closes the collections that
-// are nested in this collection. It returns false if the line may be invalid.
+// proveSibling reads a line that begins another entry or item of an open collection. It first closes the collections
+// that are nested in this open collection. It returns true if it can prove that the line is valid, and otherwise false.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
 	for s.depth > 0 && (s.innermost().indent > indent || (s.innermost() == collection{Sequence, indent} && !dash)) {
