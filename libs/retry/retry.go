@@ -63,9 +63,10 @@ func Fits(ctx context.Context, wait time.Duration) bool {
 	return !ok || time.Until(deadline) > wait
 }
 
-// DeadlineMargin is the maximum time before a caller's deadline at which a service returns DeadlineExceeded. By
+// DeadlineMargin is the maximum time by which a service returns DeadlineExceeded before its caller's deadline. By
 // returning early, the service ensures that its explanation reaches the caller in time. All services must use the same
-// margin. It also covers the delay of each call between services, because deadlines are sent as durations.
+// margin. The margin also covers the delay of each call between services. This is because a call sends its deadline as
+// a duration, so that the deadline in the called service is later by this delay.
 const DeadlineMargin = time.Second
 
 // EarlyDeadline returns ctx with an earlier deadline, so that an error at this deadline still reaches the caller. The

@@ -29,8 +29,8 @@ const (
 	// lookupInterval is the age of a service's addresses at which a call starts a new lookup in the background.
 	lookupInterval = 5 * time.Second
 	lookupTimeout  = 5 * time.Second
-	// oldAfter is the age of a service's addresses at which a call waits for a new lookup, because all replicas may have
-	// new addresses by then. lookupWait is the maximum wait.
+	// oldAfter is the age of a service's addresses at which a call waits for a new lookup. At this age, all replicas may
+	// have new addresses. lookupWait is the maximum time that the call waits.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
 	// probeInterval is the interval between health checks of a replica that has not answered a call.
@@ -75,9 +75,9 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// Hangs reports whether all replicas of the service have left a call unanswered, and have answered no health check
-// since then. It returns false if a replica only refused a connection, because this replica may be restarting. If the
-// service's addresses are old, Hangs first waits for a new lookup, as a call does.
+// Hangs reports whether all replicas of the service hang. A replica hangs if it left a call unanswered and has answered
+// no health check since then. A replica that only refused a connection does not hang, because it may be restarting. If
+// the service's addresses are old, Hangs first waits for a new lookup, as a call does.
 func (c *Client) Hangs(ctx context.Context) bool {
 	b := c.balancer
 	err := b.awaitAddresses(ctx)
@@ -200,7 +200,8 @@ func (b *balancer) revive(e *Replica) {
 		}
 	}
 	e.silent.Store(false)
-	// We reset hangs last. Otherwise, a concurrent markSilent could set hangs again without starting another revive.
+	// We reset silent before hangs. In the opposite order, a concurrent markSilent could set hangs in between. It would
+	// not start another revive, because silent is still true, so that hangs would remain true.
 	e.hangs.Store(false)
 }
 
@@ -250,7 +251,7 @@ type Replica struct {
 	transport atomic.Pointer[http.Transport]
 	// silent is true while the replica does not answer. Calls then try other replicas first.
 	silent atomic.Bool
-	// hangs is true if the replica is silent and left a call unanswered (see ErrSilent).
+	// hangs is true if the replica left a call unanswered and has answered no health check since then.
 	hangs atomic.Bool
 }
 

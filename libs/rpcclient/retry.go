@@ -83,10 +83,10 @@ func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.ba
 // further attempt, because the replica may only be slow.
 const ProbeTimeout = probeTimeout
 
-// Call sends requests to the replica by running the function call. It also sends a health check every second, until the
-// function calls answered. If the replica does not answer a health check within timeout, Call cancels the requests and
-// returns an error that wraps [ErrSilent]. Later calls then try the replica last until it answers a health check. The
-// same applies after an error for which the argument unreached returns true.
+// Call runs the function call, which sends requests to the replica. Call also sends a health check every second, until
+// the function call invokes answered. If the replica does not answer a health check within timeout, Call cancels the
+// requests and returns an error that wraps [ErrSilent]. Later calls then try this replica last, until it answers a
+// health check. Later calls also do so if the function call returned an error for which unreached returns true.
 func (r *Replica) Call(ctx context.Context, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {

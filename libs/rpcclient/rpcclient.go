@@ -86,8 +86,8 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 }
 
 // Balanced returns an option that distributes the calls of a generated client over the IP addresses of the service. If
-// a replica cannot be reached or stops answering, the client retries its calls at the next replica, for up to 15
-// seconds. The calls must therefore be safe to repeat. Until a silent replica answers again, calls try it last.
+// a replica cannot be reached or stops answering, the client repeats the call at the next replica, for up to 15
+// seconds. Calls must therefore be safe to repeat. Later calls try the silent replica last, until it answers again.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
 // newTransport returns the HTTP/2 transport for the connections to a service or to one of its replicas.
@@ -107,8 +107,8 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainErrors wraps a dial function, and removes the type of its timeout errors. If the errors kept their type, callers
-// would mistake a timeout of the connection for their own deadline. It also wraps each opened connection in plainConn.
+// plainErrors wraps a dial function, and removes the type of its timeout errors. With this type, callers would mistake
+// a timeout of the connection for their own deadline. plainErrors also wraps opened connections in plainConn.
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -164,9 +164,9 @@ func lookupHost(ctx context.Context, host string) ([]string, error) {
 	return out, nil
 }
 
-// plainConn is a connection that returns ECONNRESET and EPIPE as errors without a type. These errors mean that the
-// server broke the connection. Connect would convert them to Canceled, as if a client had disconnected, and callers
-// would not retry.
+// plainConn is a connection that removes the type of ECONNRESET and EPIPE errors. These errors mean that the server
+// broke the connection. With their type, Connect would convert them to Canceled, as if a client had disconnected.
+// Callers would then not retry.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.
@@ -181,8 +181,8 @@ func (c plainConn) Write(p []byte) (int, error) {
 	return n, plainError(err)
 }
 
-// plainError removes the type of ECONNRESET and EPIPE errors, because Connect would misinterpret it. It returns any
-// other error unchanged.
+// plainError removes the type of ECONNRESET and EPIPE errors, because Connect would convert this type to Canceled. It
+// returns any other error unchanged.
 func plainError(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return errors.New(err.Error())

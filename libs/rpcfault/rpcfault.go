@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcfault converts errors of package fault to RPC errors with a status code, and RPC errors back to errors of
-// package fault. It contains the only mapping between the classes of errors and the status codes.
+// Package rpcfault converts errors to RPC errors and back. Package fault gives each error a class, such as NotFound.
+// Package rpcfault contains the only mapping between these classes and the status codes of RPCs.
 package rpcfault
 
 import (
@@ -31,7 +31,7 @@ type Detailer interface {
 // byte may need up to three bytes. Proxies reject headers of more than about 60 KiB.
 const maxMessageBytes = 8 << 10
 
-// maxRetryAfter limits the delay in retry hints, because callers wait as long as a hint tells them.
+// maxRetryAfter is the maximum delay in a retry hint. Callers wait for the delay in a hint, however long it is.
 const maxRetryAfter = 5 * time.Minute
 
 var codes = map[fault.Class]connect.Code{
@@ -86,8 +86,8 @@ func addDetail(cerr *connect.Error, msg proto.Message) {
 	}
 }
 
-// FromConnect converts an error of a Connect client to an error with a class of package fault. The text and the
-// retry hint stay the same. It returns nil for nil.
+// FromConnect converts an error of a Connect client to an error with a fault.Class. It keeps the text and the retry
+// hint. It returns nil and any other error unchanged.
 func FromConnect(err error) error {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {

@@ -27,8 +27,9 @@ import (
 // error for the caller.
 type Access func(r *http.Request) (context.Context, error)
 
-// Callers returns an Access that admits a client if the SPIFFE ID in the client's certificate matches a pattern. If
-// identity is nil, the server does not use TLS. Callers then returns nil, so that all clients are admitted.
+// Callers returns an Access that checks the SPIFFE ID in the client's certificate. This Access admits the client if the
+// ID matches a pattern. If the server does not use TLS, identity is nil. Callers then returns a nil Access, which
+// admits all clients.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
@@ -46,8 +47,8 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error for a request without a valid identity. It is a Connect error. Package fault has no
-// class for it, because only the client handles this error.
+// Unauthenticated returns the error for a request without a valid identity. It is a Connect error, and not an error of
+// package fault. Package fault needs no class for this error, because only the client handles it.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }
@@ -80,9 +81,9 @@ func (h Hosts) Permit(host string) bool {
 		slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// isWebSite reports whether a request must be rejected because a script of another web site sent it, or because its
-// host name is not permitted. It checks only requests with the header Origin or Sec-Fetch-Site, because only browsers
-// send these headers.
+// isWebSite reports whether a request comes from a web site that may not call this port. This is the case if a script
+// of another web site sent the request, or if the request's host name is not permitted. isWebSite returns false for
+// requests without the headers Origin and Sec-Fetch-Site, because only browsers send these headers.
 func (h Hosts) isWebSite(r *http.Request) bool {
 	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 	return browser && (http.NewCrossOriginProtection().Check(r) != nil || !h.Permit(r.Host))

@@ -34,8 +34,8 @@ type mount struct {
 	name string
 	// requestBytes and responseBytes are the maximum sizes of a request message and of a response message.
 	requestBytes, responseBytes int
-	// idles is true if clients may pause for a long time, as on streams. The server then requires no minimum rate of
-	// sending. An incomplete message of such a client occupies at most requestBytes of memory.
+	// idles is true if clients may pause for a long time, for example on a stream. The server then does not require that
+	// clients send at a minimum rate. This is safe, because an incomplete message occupies at most requestBytes of memory.
 	idles bool
 	// options contains the Connect options of the service, except the options for its limits.
 	options []connect.HandlerOption
@@ -50,9 +50,9 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	path, next := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// This option removes Connect's support for compression. A compressed request may grow to a thousand times its size
-		// in memory. Responses go to callers in the same cluster, where compressing megabytes takes longer than sending
-		// them.
+		// We remove Connect's support for compression. A compressed request may grow to a thousand times its size in memory.
+		// Compressed responses would not save time: callers are in the same cluster, where compressing megabytes takes longer
+		// than sending them.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithCompressMinBytes(math.MaxInt),
 	}, m.options...)...)
@@ -127,8 +127,8 @@ func compressionOf(r *http.Request) string {
 var passed = time.Unix(1, 0)
 
 // pacedBody is a request body that returns an error if the client sends it too slowly. Without this check, a slow
-// client could occupy the request's memory for an unlimited time. A single goroutine must read the body, without
-// pauses.
+// client could occupy the request's memory for an unlimited time. A single goroutine must read the body. It must not
+// pause between two reads, because each pause gives the client more time.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *slowclient.Meter
@@ -142,8 +142,9 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 	}
 }
 
-// Read implements io.Reader. It limits only the time of its own calls, because the server does not wait for the client
-// at other times. If the client is too slow, Read returns a *connect.Error, which Connect passes on unchanged.
+// Read implements io.Reader. Only the time inside Read counts as the client's time, because the server does not wait
+// for the client at other times. If the client is too slow, Read returns a *connect.Error, which Connect passes on
+// unchanged.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {
 		n, err = b.ReadCloser.Read(p)

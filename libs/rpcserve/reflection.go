@@ -48,8 +48,9 @@ func (h *Handler) addReflection(names []string) error {
 	return nil
 }
 
-// limitStreams serves at most cap(slots) streams concurrently, and rejects further streams. It ends each stream after
-// reflectionTimeout. If a client does not read its responses, package serve ends the stream earlier.
+// limitStreams returns a handler that passes at most cap(slots) concurrent streams to next. It rejects further streams,
+// and ends each stream after reflectionTimeout. A stream ends earlier if its client does not read the responses,
+// because package serve then aborts it.
 func (h *Handler) limitStreams(slots chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {

@@ -27,8 +27,8 @@ type Service struct {
 	// Handler is the generated constructor of the service's HTTP handler. The constructor also returns the path prefix of
 	// the service's methods.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
-	// Streams must be true if the service has a streaming method. Clients then need not send at a minimum rate, because a
-	// stream may be idle for a long time.
+	// Streams must be true if the service has a streaming method. The server then accepts that a client sends nothing for
+	// a long time, because a stream may be idle. Otherwise, clients must send at a minimum rate.
 	Streams bool
 	// MaxRequestBytes and MaxResponseBytes limit the size of each message. Both are required. A call with a larger
 	// message fails with ResourceExhausted.

@@ -25,8 +25,8 @@ var goAway = []byte{
 }
 
 // checkAge makes the client reconnect if the connection is too old or the server is shutting down. HTTP/2 clients
-// receive a GOAWAY frame, and HTTP/1.1 clients receive the response header "Connection: close". If the connection has
-// no maximum age, checkAge does nothing, and net/http closes the connection at a shutdown.
+// receive a GOAWAY frame, and HTTP/1.1 clients receive the response header "Connection: close". checkAge ignores a
+// connection without a maximum age, which net/http closes at a shutdown.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -43,8 +43,8 @@ func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askToReplace sends the GOAWAY frame once if the client must open a new connection. While another frame is only
-// partly written, askToReplace does nothing. Callers must hold mu.
+// askToReplace sends the GOAWAY frame if the client must open a new connection. It sends the frame only once. If
+// another frame is only partly written, it does nothing, and a later call sends the GOAWAY frame. Callers must hold mu.
 func (c *conn) askToReplace() error {
 	if !c.replace.Load() || c.asked || !c.frames.atBoundary() {
 		return nil
@@ -54,9 +54,9 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt makes the client reconnect at the given time, before the client's certificate expires, because the server
-// would reject later requests. A timer sends the GOAWAY frame even if the connection is idle. Callers must call
-// expireAt before the first request.
+// expireAt makes the client reconnect at the given time, which is before the client's certificate expires. Otherwise,
+// the server would reject later requests on this connection. For HTTP/2, a timer sends the GOAWAY frame even if the
+// connection is idle. Callers must call expireAt before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at
@@ -82,8 +82,8 @@ const (
 	flagEndHeaders    = 0x4
 )
 
-// frames parses the HTTP/2 frames that a server writes, to find positions where a GOAWAY frame may be inserted. The
-// zero value is ready for use at the first byte of a connection.
+// frames parses the HTTP/2 frames that the server writes to a connection. It finds the positions between frames where
+// the server may insert a GOAWAY frame. The zero value is ready for use at the first byte of a connection.
 type frames struct {
 	header [frameHeaderBytes]byte
 	have   int  // number of bytes already in header

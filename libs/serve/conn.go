@@ -22,8 +22,8 @@ type listener struct {
 	limits *limits
 	tls    *tls.Config   // nil if no client may use TLS
 	age    time.Duration // maximum age of connections; 0 means no maximum
-	// rejected is called when the listener closes a new connection because too many connections are open. evicted is
-	// called when the listener closes an idle connection to admit a new connection.
+	// rejected is called for each new connection that the listener closes because too many connections are open. evicted
+	// is called for each idle connection that the listener closes to admit a new connection.
 	rejected, evicted func(peer string)
 	// busy is called for each request that is rejected because too many requests are running.
 	busy func(peer string)
@@ -93,7 +93,7 @@ func (t *transport) Read(p []byte) (int, error) {
 	return t.Conn.Read(p)
 }
 
-// Write implements net.Conn. It is not safe for concurrent use, but the HTTP server writes sequentially.
+// Write implements net.Conn. It does not support concurrent calls, because the HTTP server writes sequentially.
 func (t *transport) Write(p []byte) (int, error) {
 	n, inTime, err := t.meter.Write(t.Conn.Write, p)
 	if !inTime && err == nil {
@@ -221,8 +221,8 @@ const (
 	maxSecureAge = time.Hour
 )
 
-// startTLS performs the TLS handshake once, if the client's first byte shows that the client uses TLS. Read and Write
-// call startTLS instead of Accept, so that a slow client does not delay other clients.
+// startTLS performs the TLS handshake if the client's first byte shows that the client uses TLS. Later calls return the
+// result of the first call. Read and Write call startTLS. If Accept called it, a slow client would delay other clients.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {
 		return nil

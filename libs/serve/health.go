@@ -28,8 +28,8 @@ type Health struct {
 	stop     context.CancelFunc
 }
 
-// Explain adds the problems that details returns to the answers of health checks. Each problem is a sentence about a
-// fault that an operator must fix. Call Explain before the process serves requests.
+// Explain makes health checks report problems. Each health check calls the function details, which returns a sentence
+// for each fault that an operator must fix. Call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
 // Stopping returns a context that is done when the process stops accepting requests. Watches and other endless streams
@@ -58,9 +58,9 @@ func (h *Health) watchComponents(components []Component) {
 	h.able.Store(&able)
 }
 
-// isServing reports whether the process is ready. If a health check names a service, all components must also be able
-// to work. Liveness probes do not name a service, so that Kubernetes does not restart the process when a component
-// temporarily cannot work.
+// isServing reports whether a health check succeeds. The process must be ready. If the health check names a service,
+// all components must also be able to work. Liveness probes name no service, so that Kubernetes does not restart the
+// process when a component temporarily cannot work.
 func (h *Health) isServing(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }

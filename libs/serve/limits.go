@@ -19,8 +19,8 @@ const (
 	// ConnReceiveWindow is the maximum number of bytes that the server buffers for all requests of an HTTP/2
 	// connection.
 	ConnReceiveWindow = 2 << 20
-	// MaxWindow is the maximum receive window. minConnWindow is the minimum receive window of a connection. Outside these
-	// limits, net/http would silently use its defaults.
+	// MaxWindow is the maximum receive window of a request or a connection. minConnWindow is the minimum receive window of
+	// a connection. net/http would silently replace a window outside these limits by its default.
 	MaxWindow     = 4<<20 - 1
 	minConnWindow = 64 << 10
 	// maxHeaderBytes is the maximum size of a request's headers, which contain a few ids and a token.
@@ -58,9 +58,9 @@ const (
 	// DefaultMaxStreams is the default limit for concurrent requests on an HTTP/2 connection. Clients with more requests
 	// wait or open another connection.
 	DefaultMaxStreams = 250
-	// fullConnections is the number of connections whose streams an address may fill with running requests. We limit
-	// requests because each uses memory for its headers and its goroutine, even if its client sends no body. The limit for
-	// all addresses together is four times as high.
+	// fullConnections determines the maximum number of running requests of a client address. The maximum is
+	// fullConnections times the limit of streams per connection. We limit requests because each request uses memory for
+	// its headers and its goroutine, even without a body. The limit for all addresses together is four times as high.
 	fullConnections = 8
 )
 
@@ -113,9 +113,10 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the connection that the server should close first: an idle connection in conns, or the connection
-// best. It prefers connections that never served a request, then connections of the address with the most connections,
-// and then the connection that has been idle longest. It returns nil if conns has no idle connection and best is nil.
+// idlest returns the connection that the server should close first. The candidates are the idle connections in conns
+// and the connection best, which may be nil. idlest prefers connections that never served a request. Among equal
+// candidates, it prefers the address with the most connections, and then the longest idle time. Without candidates, it
+// returns nil.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests == 0 && (best == nil || l.compareIdle(c, best) < 0) {
@@ -135,10 +136,11 @@ func (l *limits) compareIdle(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// beginRequest counts a request as running until endRequest, and reports whether the request may run. To make room for
-// a new connection, the server may close a connection that has no running request. A running health check does not
-// prevent this, because clients need no certificate for it. Only the limit per address applies to health checks. The
-// server therefore answers the kubelet's probes even if other addresses exhaust the total limit.
+// beginRequest counts a request as running until endRequest, and reports whether the request may run. There are two
+// exceptions for health checks. First, a connection with a running health check counts as idle, so that the server may
+// close it to make room for a new connection. This is because clients need no certificate for health checks. Second,
+// only the limit per address applies to health checks. The server therefore answers the kubelet's probes even if other
+// addresses exhaust the total limit.
 func (l *limits) beginRequest(c *conn, isProbe bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

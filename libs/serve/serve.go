@@ -168,13 +168,13 @@ func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 const LongestDrain = 4
 
 // drainServers waits until clients use other replicas, and returns the duration of the wait. The wait lasts at least
-// the duration delay. It continues while load balancers still open new connections, because clients would otherwise
-// lose the requests on these connections.
+// the duration delay. It is longer if load balancers still open new connections to this server. If the server stopped
+// earlier, clients would lose the requests on these connections.
 func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
-		// Clients must now open new connections, which lead to other replicas. Shutdown of http.Server would have the same
-		// effect, but would drop requests that are in transit.
+		// From now on, clients must open new connections, which lead to other replicas. We do not call Shutdown of
+		// http.Server for this, because it would drop requests that are in transit.
 		s.listener.draining.Store(true)
 	}
 	quiet := delay / 2
@@ -197,8 +197,9 @@ func (s *server) lastLate() time.Time {
 	return time.Time{}
 }
 
-// isProbe reports whether path belongs to a health check. Health checks do not prolong a shutdown, because they must
-// not move to another replica. The server may close their connections to admit new connections.
+// isProbe reports whether path belongs to a health check. A health check does not prolong a shutdown, because it tests
+// this replica and must not move to another replica. It also does not prevent the server from closing its connection to
+// admit a new connection.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

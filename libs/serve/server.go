@@ -78,8 +78,9 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	return s, nil
 }
 
-// Occasionally returns a rate limiter for log lines. Callers must call the limiter for each event. The limiter calls
-// log at most once per minute, with the number of events since the last log line.
+// Occasionally returns a rate limiter for log lines. The returned function must be called for each event, with a
+// function log that writes the log line. It calls log at most once per minute. The argument count is the number of
+// events since the last log line.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time

@@ -24,8 +24,8 @@ func limitMemory(root string) {
 }
 
 // Conditions for returning unused memory to the operating system. An idle program returns memory every returnInterval
-// if it occupies at least worthReturning bytes more than at its start. For less memory, the necessary garbage
-// collection, which takes some milliseconds, is not worthwhile.
+// if it occupies at least worthReturning bytes more than at its start. Less memory is not worthwhile, because returning
+// it requires a garbage collection of some milliseconds.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20

@@ -86,10 +86,10 @@ func rejectConfig(w io.Writer, name string, err error) int {
 // stopSignals receives the signals that stop the program, such as SIGTERM.
 var stopSignals = make(chan os.Signal, 1)
 
-// Begin must be the first statement of a main function. It prints the version if the argument is --version, and
-// prevents child processes from inheriting this program's open files. It also subscribes to the signals on which Main
-// stops the program. Without this, a signal would be lost while the program reads its configuration, because the
-// kernel drops signals without a handler for the first process of a container.
+// Begin must be the first statement of a main function. It prints the version and exits if the argument is --version.
+// It prevents child processes from inheriting this program's open files. It also subscribes to the signals on which
+// Main stops the program. Without a subscription, the kernel drops these signals if the program is the first process of
+// a container. Begin therefore precedes the reading of the configuration.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it

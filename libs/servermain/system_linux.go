@@ -13,10 +13,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// hideMemory prevents other processes of the same user, such as functions, from reading this process's memory and
-// environment in /proc. Both contain credentials and the packages of all callers. It marks the process as not
-// dumpable, so that root owns most files in /proc/PID. All users can still read lists of processes, such as the list
-// of children. Programs that this program starts are not protected.
+// hideMemory hides this process's memory and environment from other processes of the same user, such as functions. Both
+// contain credentials and the packages of all callers. hideMemory marks the process as not dumpable, so that root owns
+// most of the process's files in /proc. All users can still read lists of processes, such as the list of children.
+// Programs that this process starts are not protected.
 func hideMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep secrets from functions: %w", os.NewSyscallError("prctl", err))

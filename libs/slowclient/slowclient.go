@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slowclient limits the time that a server waits for a client that sends or reads slowly. To transfer n bytes,
-// the client may need at most [Grace] plus n/[BytesPerSecond]. A client can therefore occupy the server's memory for a
-// long time only if it keeps transferring data.
+// Package slowclient limits the time that a server waits for a client that sends or reads slowly. The limit for n bytes
+// is [Grace] plus n/[BytesPerSecond]. The limit grows only with transferred bytes. A client that stops transferring
+// data can therefore occupy the server's memory only for a short time.
 package slowclient
 
 import "time"
@@ -13,8 +13,9 @@ const (
 	// BytesPerSecond is the minimum rate of a client that transfers data continuously. Even slow links achieve this
 	// rate of half a megabit per second.
 	BytesPerSecond = 64 << 10
-	// pieceBytes is the maximum size of a single write. It is small enough to distinguish a slow client from a client
-	// that does not read at all. At the minimum rate, a piece takes 4 of the 30 seconds of Grace.
+	// pieceBytes is the maximum size of a single write. At the minimum rate, a client reads a piece in 4 seconds, well
+	// within the 30 seconds of Grace. A Meter can therefore distinguish a slow client from a client that does not read at
+	// all.
 	pieceBytes = 256 << 10
 )
 
@@ -28,16 +29,16 @@ type Meter struct {
 	late        bool          // true if interrupt was called
 }
 
-// New returns a Meter that calls interrupt when the client is too slow. The function interrupt must make the current
-// transfer return. It runs in another goroutine, and only while Do runs.
+// New returns a Meter that calls the function interrupt when the client is too slow. The function interrupt must abort
+// the transfer that Do has started. The Meter calls it in another goroutine, and only while Do runs.
 func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
-// Do calls transfer and reports whether the client was fast enough. The result of transfer is a number of bytes, for
-// which the client gets more time. If the client is too slow, Do calls interrupt and returns false. Later calls of Do
-// fail immediately. Do waits until interrupt has returned. Otherwise, interrupt could end a later transfer on the same
-// connection.
+// Do calls transfer and reports whether the client was fast enough. The function transfer returns the number of bytes
+// for which the client gets more time. If the client is too slow, Do calls interrupt, waits until interrupt has
+// returned, and returns false. Without the wait, interrupt could end a later transfer on the same connection. Later
+// calls of Do return false immediately.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
 		return false

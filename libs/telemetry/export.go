@@ -48,9 +48,9 @@ func nameVariable(variable string, err error) error {
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// isExporting reports whether environment variables enable an export. The arguments are the names of the variables for
-// the exporter and its endpoint. If no variable is set, isExporting returns false, but OpenTelemetry itself would
-// export to localhost.
+// isExporting reports whether environment variables enable an export. The arguments are the names of two variables: for
+// the exporter and for its endpoint. If no variable is set, isExporting returns false. OpenTelemetry has another
+// default, which is to export to localhost.
 func isExporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false
@@ -62,8 +62,8 @@ func isExporting(exporter, endpoint string) bool {
 // the metrics of the Go runtime and of the process. If the handler cannot serve a metric, it logs the error and serves
 // the other metrics.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	// We collect the metrics of the Go runtime first, in a separate registry. Otherwise the number of goroutines would
-	// include the goroutines that collect the other metrics.
+	// We collect the metrics of the Go runtime in a separate registry, before the other metrics. The collection of the
+	// other metrics starts goroutines, which the number of goroutines would otherwise include.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -123,8 +123,8 @@ func (l errorLog) Handle(err error) {
 	})
 }
 
-// boundedHandler writes OpenTelemetry's own log lines to the program's log, at most one line per minute. It shares this
-// limit with errorLog.
+// boundedHandler writes OpenTelemetry's own log lines to the program's log. It shares a rate limiter with errorLog, so
+// that both together write at most one line per minute.
 type boundedHandler struct {
 	slog.Handler
 	errors errorLog
