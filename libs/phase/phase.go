@@ -74,8 +74,8 @@ func Took(d time.Duration) string {
 	}
 }
 
-// ShortNames returns a function that shortens an image's name to its last path element, for display. It keeps the full
-// names of images with the same last path element.
+// ShortNames returns a function that shortens an image's name for display. The returned function reduces the name to
+// its last path element. It returns the full name if another image in the arguments has the same last path element.
 func ShortNames(
 	status *gatewayv1.GetStatusResponse, pools []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
 ) func(string) string {

@@ -17,16 +17,16 @@ import (
 const (
 	// maxLastAge is the maximum age of a stored answer that we return while the image-resolver is unavailable.
 	maxLastAge = time.Hour
-	// maxLastWait is the maximum wait for the image-resolver if there is a stored answer. The wait also ends after half
-	// of the time until the caller's deadline.
+	// maxLastWait is the maximum wait for the image-resolver if there is a stored answer. If the caller has a deadline,
+	// the wait is also at most half of the time until this deadline.
 	maxLastWait = 3 * time.Second
 	// retryInterval is the interval between queries for a key while the image-resolver or the registry is unavailable.
 	retryInterval = 5 * time.Second
 )
 
-// lastAnswers stores the image-resolver's answers, and returns them while the image-resolver is unavailable. At other
-// times, each call queries the image-resolver. A query takes only about a millisecond, because the image-resolver has
-// a cache.
+// lastAnswers stores the image-resolver's answers, and returns them while the image-resolver is unavailable. While the
+// image-resolver is available, each call queries it. A query takes only about a millisecond, because the image-resolver
+// has a cache.
 type lastAnswers[K comparable, V any] struct {
 	ask        func(ctx context.Context, key K) (V, error)
 	hangs      func(context.Context) bool
@@ -40,14 +40,15 @@ type lastAnswer[V any] struct {
 	value V
 	at    time.Time
 	// retryAt is the earliest time of the next query after a failed query. It is zero if no query has failed since this
-	// answer was stored. Each key has its own time, because an image-resolver also returns Unavailable if only the key's
-	// registry is unavailable.
+	// answer was stored. Each key has its own retryAt, because queries for other keys may still succeed. For example, the
+	// image-resolver also returns Unavailable if only this key's registry is unavailable.
 	retryAt time.Time
 }
 
-// newLastAnswers returns an empty lastAnswers. The argument ask queries the image-resolver, and returns errors with a
-// class of package fault. While the argument hangs returns true, lastAnswers does not query keys with a stored answer.
-// The counter stale counts the uses of stored answers, by kind.
+// newLastAnswers returns an empty lastAnswers. The function ask queries the image-resolver, and its errors have a
+// fault.Class. The function hangs reports whether the image-resolver currently leaves calls unanswered. While it
+// returns true, lastAnswers does not query keys with a stored answer. The counter stale counts the uses of stored
+// answers, and kind is the value of the counter's label.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), hangs func(context.Context) bool, sizeOf func(K, V) int64,
 	stale metric.Int64Counter, kind string,
@@ -61,8 +62,9 @@ func newLastAnswers[K comparable, V any](
 	}
 }
 
-// get returns the image-resolver's current answer, or the stored answer while the image-resolver is unavailable. It
-// returns an error if there is no stored answer, if the query fails for another reason, or if ctx is done.
+// get returns the image-resolver's current answer, or the stored answer while the image-resolver is unavailable.
+// Without a stored answer, get returns the error of a failed query. With a stored answer, get returns an error only if
+// ctx is done, or if the query fails for another reason, such as an unknown image.
 func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	last := l.known(key)
 	if last == nil {
@@ -101,8 +103,9 @@ func (l *lastAnswers[K, V]) known(key K) *lastAnswer[V] {
 	return nil
 }
 
-// claimQuery reports whether the caller should query the image-resolver for a key. After a failed query, it returns
-// true to only one caller per retryInterval. All other callers get the stored answer immediately.
+// claimQuery reports whether the caller should query the image-resolver for a key. It returns true as long as no query
+// has failed. After a failed query, it returns true to one caller per retryInterval, which repeats the query. It
+// returns false to all other callers, which use the stored answer immediately.
 func (l *lastAnswers[K, V]) claimQuery(last *lastAnswer[V]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,13 +17,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// maxBytes is the memory limit for the stored lists of tags. The stored images, of about 3 KiB each, have a separate
-// limit of the same size.
+// maxBytes is the memory limit for the stored lists of tags. A second limit of the same size applies to the stored
+// images, which need about 3 KiB each.
 const maxBytes = 16 << 20
 
-// Client calls an image-resolver in another process. Its errors have classes of package fault. Callers must not change
-// its answers, because several callers share them. Client reads only the repository, the image and the tag constraint
-// of a request, because its callers set no other field.
+// Client calls an image-resolver in another process. Each error that it returns has a fault.Class. Callers must not
+// change a returned answer, because several callers share it. Client sends only the repository, the image and the tag
+// constraint of a request, because its callers set no other field.
 type Client struct {
 	tags   *lastAnswers[string, *imageresolverv1.ListTagsResponse]
 	images *lastAnswers[imageKey, *imageresolverv1.ResolveImageResponse]
@@ -31,8 +31,8 @@ type Client struct {
 
 type imageKey struct{ image, constraint string }
 
-// New returns a Client that sends its queries with the given RPC client. The function hangs reports whether the
-// image-resolver currently leaves calls unanswered, as rpcclient.Client.Hangs does.
+// New returns a Client that sends its queries with the given RPC client. The argument hangs is a function that reports
+// whether the image-resolver currently leaves calls unanswered, such as the method Hangs of an rpcclient.Client.
 func New(
 	client imageresolverv1connect.ImageResolverServiceClient, hangs func(context.Context) bool,
 	meters metric.MeterProvider,

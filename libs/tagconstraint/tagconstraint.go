@@ -29,8 +29,8 @@ const maxBytes = 1 << 10
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
 // Parse parses a tag, or a constraint on semantic versions in the syntax of Masterminds/semver. If s is empty, the
-// Constraint requests no tag. A partial version such as "v0.4" is a tag and not a constraint, because functions publish
-// such tags and move them to the latest patch. Errors have the class fault.Invalid.
+// Constraint requests no tag. A partial version such as "v0.4" is a tag and not a constraint. This is because the
+// publishers of functions move such a tag to the latest patch version. Errors have the class fault.Invalid.
 func Parse(s string) (Constraint, error) {
 	if s == "" {
 		return Constraint{}, nil
@@ -64,9 +64,9 @@ func (c Constraint) Exact() (tag string, ok bool) {
 // String returns c as its author wrote it.
 func (c Constraint) String() string { return c.text }
 
-// Highest returns the highest tag that satisfies c, or false if there is none. Only semantic versions satisfy a
-// constraint on versions. Tags of signatures and attestations ("sha256-…") and of commit builds ("…-git-…") never
-// satisfy one.
+// Highest returns the highest tag that satisfies c, or false if no tag satisfies c. If c is a constraint on versions,
+// only semantic versions satisfy it. Tags of signatures and attestations ("sha256-…") and of commit builds ("…-git-…")
+// do not count as semantic versions.
 func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	if c.versions == nil {
 		return c.text, slices.Contains(tags, c.text)
@@ -94,9 +94,9 @@ func release(tag string) *semver.Version {
 	return v
 }
 
-// compare orders the versions of two tags. If the versions are equal, the tag with more numbers is higher, because a
-// tag like "v1.0.0" is moved less often than "v1". Different tags are never equal, so that the result does not depend
-// on the order of the tags.
+// compare orders the versions of two tags. If the versions are equal, the tag with more numbers is higher. For example,
+// "v1.0.0" is higher than "v1", because "v1.0.0" is moved less often. Different tags are never equal, so that the
+// result does not depend on the order of the tags.
 func compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), cmp.Compare(strings.Count(a.Original(), "."), strings.Count(b.Original(), ".")),
 		cmp.Compare(a.Original(), b.Original()))

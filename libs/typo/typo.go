@@ -5,9 +5,9 @@ package typo
 
 import "strings"
 
-// Nearest returns the name that is most similar to wrong, or the first of several equally similar names. It counts the
-// letters to insert, delete or replace, regardless of case. It returns an empty string if no name is similar enough. A
-// name is not similar if it differs in more than maxEdits letters, or in as many letters as it contains.
+// Nearest returns the name that is most similar to wrong, or the first of several equally similar names. The distance
+// of a name is the number of letters to insert, delete or replace, regardless of case. A name is similar enough if its
+// distance is at most maxEdits and less than the name's length. If no name is similar enough, Nearest returns "".
 func Nearest(wrong string, names []string, maxEdits int) string {
 	nearest, fewest := "", maxEdits+1
 	for _, name := range names {

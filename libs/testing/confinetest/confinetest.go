@@ -75,9 +75,9 @@ type exit struct{ syscall.WaitStatus }
 // Success reports whether the program exited with code zero.
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
-// startAt starts the program with FNR_CONFINE set to level. To the program, the kernel seems to lack the given system
-// call. startAt waits until the program serves or exits, and returns the log up to that point. The returned function
-// stops the program if it still runs, and returns the exit status.
+// startAt starts the program with FNR_CONFINE set to level, on a kernel that seems to lack the given system call. It
+// waits until the program serves or exits, and returns the log up to that point. The returned function stops the
+// program if it still runs, and returns the exit status.
 func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

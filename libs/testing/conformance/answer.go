@@ -32,8 +32,9 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 }
 
 // CheckWaited tests an evaluation whose deadline passes while the evaluation waits, for example for a pod. The error
-// message must begin with the text beginning, and must contain the text waits, the cause of the wait. On a busy
-// machine, a short deadline may pass before the wait begins. CheckWaited then retries with a longer deadline.
+// message must begin with the argument beginning. It must also contain the argument waits, which describes the cause of
+// the wait. On a busy machine, a short deadline may pass before the wait begins. CheckWaited then retries with a longer
+// deadline.
 func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	t.Helper()
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {

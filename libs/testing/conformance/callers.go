@@ -33,7 +33,8 @@ func testCancel(t *testing.T, target Target) {
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
 		t.Run(behaviour, func(t *testing.T) {
-			// The server must answer immediately, because the remaining child process does not keep the function's output open.
+			// The function leaves a child process, but the child does not keep the function's output open. The server must
+			// therefore answer immediately.
 			checkAlive(t, target.Serve(t, behaviour))
 		})
 	}

@@ -62,8 +62,8 @@ func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Hos
 	return h
 }
 
-// Dial connects to a host of the network. It also connects to a silent host, because a kernel accepts connections even
-// for a stopped process.
+// Dial connects to a host of the network, even if the host is silent. This is because a silent host simulates a stopped
+// process, for which the kernel still accepts connections.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	h := n.hosts[address]

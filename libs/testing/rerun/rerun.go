@@ -18,8 +18,8 @@ var (
 )
 
 // Test runs the calling test again in a new process, with the additional environment variables env. In the new process,
-// Test returns the argument value and true. In the first process, Test waits until the new process has exited, and
-// returns false. The caller must then return. If the test fails in the new process, it also fails in the first process.
+// Test returns the argument value and true. In the first process, Test waits for the new process. It then returns
+// false, and the caller must return. If the test fails in the new process, it also fails in the first process.
 func Test(t *testing.T, value string, env ...string) (given string, there bool) {
 	t.Helper()
 	if *inside {

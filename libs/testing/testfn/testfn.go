@@ -95,8 +95,8 @@ func Running(dir string) []int {
 	return pids
 }
 
-// runningPrograms is like Running, but omits forked processes that have not executed a program yet. Go's runtime
-// briefly creates such a process, to test pidfds, before a Go program starts its first child.
+// runningPrograms is like Running, but omits forked processes that have not executed a program yet. Before a Go program
+// starts its first child, Go's runtime briefly forks such a process to test pidfds.
 func runningPrograms(dir string) []int {
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -111,8 +111,8 @@ func runningPrograms(dir string) []int {
 }
 
 // Abandoned returns the processes with a binary in dir that evaluations left behind. It omits the processes that a
-// server started in advance for later evaluations, and their children. Abandoned recognizes the omitted processes by
-// their standard input, which is a pipe whose other end is open in this process.
+// server started in advance for later evaluations, and the children of these processes. Abandoned recognizes the
+// omitted processes by their standard input. It is a pipe whose other end is open in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")

@@ -24,8 +24,8 @@ func Start(t testing.TB, m lease.Manager) string {
 	return StartUntil(t.Context, t, m)
 }
 
-// StartUntil is like [Start], but can simulate the shutdown of a pod-manager. To do so, the test cancels the context
-// that the function stopping returns. Waiting requests for leases then fail (see [lease.Handler]).
+// StartUntil is like [Start], but can simulate the shutdown of a pod-manager. The argument stopping is a function that
+// returns a context. When the test cancels this context, waiting requests for leases fail (see [lease.Handler]).
 func StartUntil(stopping func() context.Context, t testing.TB, m lease.Manager) string {
 	t.Helper()
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {

@@ -21,9 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts contains actions by name. A confined function must not be able to perform any action except log-packets,
-// which hangs. The argument of an action is its target, such as a path or a process. An action does no harm even if it
-// succeeds.
+// attempts contains actions by name. Each action must fail in a confined function, except log-packets, which hangs. The
+// argument of an action is its target, such as a path or a process. An action does no harm even if it succeeds.
 var attempts = map[string]func(target string) error{
 	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
 	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
@@ -131,8 +130,8 @@ const (
 	fsSetFlags   = 0x40086602
 )
 
-// System calls that golang.org/x/sys does not define. newCall is a number that no kernel uses yet. Tests use it to try
-// an unknown system call.
+// Numbers of system calls that golang.org/x/sys does not define. No kernel uses the number newCall yet. Tests use
+// newCall as an unknown system call.
 const (
 	fileSetAttributes = 469
 	newCall           = 500
@@ -297,8 +296,8 @@ func dialTarget(network, to string) error {
 }
 
 // logPackets starts a child in another session, and hangs. The child switches its log to packets (O_DIRECT), and logs
-// as fast as it can. When its parent is killed, the child stops logging and hangs. The argument is empty in the parent.
-// In the child, it is the parent's pid.
+// as fast as it can. When its parent is killed, the child stops logging and hangs. The argument parent is the parent's
+// pid in the child, and empty in the parent.
 func logPackets(parent string) error {
 	if parent == "" {
 		startSelf("try=log-packets:"+strconv.Itoa(os.Getpid()), syscall.SysProcAttr{Setsid: true})
@@ -353,8 +352,8 @@ func cloneNamespace(string) error {
 	return err
 }
 
-// runForeign tries to evade a filter of system calls. It runs a 64-bit program that calls exit(0) with the number that
-// 32-bit programs use for this call.
+// runForeign tries to evade a filter of system calls. It runs a 64-bit program that calls exit(0) like a 32-bit
+// program. 32-bit programs use another number for this system call.
 func runForeign(string) error {
 	if runtime.GOARCH != "amd64" {
 		return syscall.ENOSYS // these numbers exist only on amd64

@@ -87,8 +87,8 @@ func detachChild(string) int {
 	return 0
 }
 
-// startDaemons starts the number of daemons in the argument value, or one daemon if value is empty. For each daemon, a
-// child in a new session starts the daemon and exits, so that init becomes the daemon's parent, as usual.
+// startDaemons starts daemons. The argument value is their number, and the default is 1. For each daemon, a child in a
+// new session starts the daemon and exits. As usual, init then becomes the daemon's parent.
 func startDaemons(value string) int {
 	for range parseInt(cmp.Or(value, "1")) {
 		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()

@@ -81,7 +81,7 @@ func main() {
 		os.Exit(usageStatus)
 	}
 	if size := os.Getenv("TESTFN_GREETING"); size != "" {
-		// We log before reading the input, to test that servers kill an unused process that logs more than 64 KiB.
+		// This simulates a process that logs before its first request. Servers must kill it if it logs more than 64 KiB.
 		floodOutput(os.Stderr, size)
 	}
 	os.Exit(behave(value))
