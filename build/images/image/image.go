@@ -22,7 +22,7 @@ type Spec struct {
 	// Name is the image's repository and tag, without a registry.
 	Name  string
 	Files []File
-	// Below contains files for an extra layer below the layer with Files. Images with equal Below files share this layer.
+	// Below contains the files of an additional lower layer. Images with the same files in Below share this layer.
 	Below      []File
 	Entrypoint []string
 	Cmd        []string

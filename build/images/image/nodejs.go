@@ -13,9 +13,10 @@ import (
 // nodeModules are the JavaScript modules that Node.js requires and that Debian ships in separate packages.
 var nodeModules = []string{"acorn", "acorn-walk", "cjs-module-lexer", "undici"}
 
-// NodeJS returns the files that an image needs to run JavaScript: the executable of Node.js, its shared libraries, and
-// its modules that Debian ships in separate packages. The executable is copied from source to /usr/bin/node. As in
-// [Program], libraries and modules are searched first in the directories unpacked and then on this machine.
+// NodeJS returns the files that an image needs to run JavaScript. These are the executable of Node.js, its shared
+// libraries, and the modules that Debian ships in separate packages. The executable is copied from source to
+// /usr/bin/node. Libraries and modules are searched first in the directories that unpacked lists, as in [Program], and
+// then on this machine.
 func NodeJS(source string, unpacked ...string) ([]File, error) {
 	files, err := Program("/usr/bin/node", source, unpacked...)
 	if err != nil {

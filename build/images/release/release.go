@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release builds the container images of this project's programs with ko. Because ko puts each program in
-// /ko-app, the images also contain symbolic links at the paths that Porch's manifests use.
+// Package release builds the container images of this project's programs with ko. The tool ko puts each program in
+// /ko-app. Porch's manifests use different paths, so the images contain symbolic links there.
 package release
 
 import (
