@@ -44,9 +44,10 @@ type Config struct {
 	// address, such as loopback, must be listed here, in RegistryTLSPaths, in InternalRegistries or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
 	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port. Mirrors and
-	// the registries in InsecureRegistries and RegistryTLSPaths may always be there. "*" permits private addresses for
-	// every registry, and "none" permits no further registry. If an unlisted registry at a private address does not answer
-	// as a registry, only the log contains the cause. Callers do not get it, because they could use it to find open ports.
+	// the registries in InsecureRegistries and RegistryTLSPaths always have this permission. "*" permits private addresses
+	// for every registry, and "none" permits no further registry. If no registry answers at the private address of an
+	// unlisted host, only the log contains the cause. Callers do not receive it, because it could help them to find open
+	// ports.
 	InternalRegistries []string `split_words:"true" default:"*"`
 	// Mirrors are mirrors to try before a registry, as registry=host/prefix. The key may also be a prefix of repositories,
 	// such as gcr.io/kpt-fn. Mirrors of the longest prefix are tried first, and mirrors of the same prefix in order.

@@ -33,8 +33,8 @@ const (
 	maxResponseBytes = 32 << 20
 )
 
-// Resolver resolves image references to digests for callers in the same process. Its errors are of a class of package
-// fault, such as Unavailable. Callers share responses and must not modify them.
+// Resolver resolves image references to digests for callers in the same process. Each error has a class that package
+// fault defines, such as fault.Unavailable. Callers share responses and must not modify them.
 type Resolver struct {
 	*resolver.Resolver
 	tasks    []serve.Task

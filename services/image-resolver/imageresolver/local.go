@@ -30,11 +30,11 @@ type Local struct {
 	pending map[string][]imagestore.Name // names of images that are not in the store yet, by digest
 }
 
-// maxPending is the maximum number of images in pending, and the maximum number of names for each of these images.
+// maxPending is the maximum number of images in Local.pending. It also limits the number of names for each image.
 const maxPending = 1000
 
-// OpenLocal opens a store of images on disk, like [OpenStore]. If r is nil, the store is offline, and uses the
-// digests to which image names were last resolved. The prefix is prepended to names without a slash.
+// OpenLocal opens a store of images on disk, like [OpenStore]. If r is nil, the store is offline. It then resolves
+// image names to the digests that it stored last. The prefix is prepended to names without a slash.
 func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
 	l := &Local{resolver: r, log: log, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
 	var err error
@@ -49,8 +49,8 @@ func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog
 	return l, err
 }
 
-// ResolveImage resolves an image name to a digest. Offline, it uses only the stored names. Its errors are of a class of
-// package fault, such as Unavailable.
+// ResolveImage resolves an image name to a digest. An offline store resolves only the names that it has stored. Each
+// error has a class that package fault defines, such as fault.Unavailable.
 func (l *Local) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
@@ -104,7 +104,7 @@ func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// Open is like [Store.Open], but also stores the names of the image, so that they can be resolved offline.
+// Open is like [Store.Open], but also stores the image's names, so that an offline store can later resolve them.
 func (l *Local) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -122,7 +122,7 @@ func (l *Local) Open(
 	return root, release, nil
 }
 
-// ListTags lists the tags of a repository. Offline, it lists only the tags of images in the store.
+// ListTags lists the tags of a repository. An offline store lists only the tags of images that it contains.
 func (l *Local) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
@@ -176,8 +176,8 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 	}, nil
 }
 
-// leadsTo reports whether a stored image matches the requested name. A name with a digest must match the digest. Other
-// names must match the repository and tag.
+// leadsTo reports whether the requested name leads to a stored image. A requested digest must be the digest of the
+// image or of its index. Without a requested digest, the repository and the tag must be equal.
 func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	if name.Digest != "" {
 		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest

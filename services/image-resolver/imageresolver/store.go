@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// StoreConfig configures a store of images. [OpenStore] and [OpenLocal] set its fields Group, Source and Log.
+	// StoreConfig configures a store of images. [OpenStore] and [OpenLocal] overwrite its fields Group, Source and Log.
 	StoreConfig = imagestore.Config
 	// Store contains the root file systems of images on disk, for programs that run images without pods.
 	Store = imagestore.Store

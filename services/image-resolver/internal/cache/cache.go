@@ -88,8 +88,8 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
-	// generation is the number of calls of ForgetFailures. If a fetch began before the last call, the cache ignores its
-	// failure and regards its value as outdated.
+	// generation is the number of calls of ForgetFailures. The cache compares it with the number at the start of a fetch.
+	// If they differ, the cache ignores the fetch's failure, and regards the fetch's value as outdated.
 	generation int
 }
 
@@ -123,12 +123,13 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// Get returns the value of key, and fetches it if necessary. If the cache contains a stale value, Get waits for the
-// fetch at most for StaleWait. If the fetch fails, Get returns its error. The class is fault.Exhausted if
-// MaxFetches other fetches are running, and fault.Unavailable if the fetch exceeded FetchTimeout.
+// Get returns the value of key, and fetches it if necessary. If the cache contains a stale value, Get returns this
+// value when the source is unavailable or needs longer than StaleWait. Otherwise, Get returns the error of a failed
+// fetch. The class of this error is fault.Exhausted if MaxFetches other fetches are running, and fault.Unavailable if
+// the fetch exceeded FetchTimeout.
 //
-// Get returns shortly before the deadline of ctx. Without a value, it then returns the error that the fetch last
-// passed to [Progress], or else the error of ctx.
+// Get returns shortly before the deadline of ctx. If there is no value by then, Get returns the error that the fetch
+// last passed to [Progress]. Without such an error, Get returns the error of ctx.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
@@ -204,8 +205,9 @@ func (c *Cache[K, V]) ForgetFailures() {
 	c.generation++
 }
 
-// entryOf returns the entry of a key, or a zero entry if there is none. If ForgetFailures was called after the entry's
-// fetch began, the result contains no failure, and its value is marked as outdated. The caller must hold c.mu.
+// entryOf returns the entry of a key, or a zero entry if there is none. If the entry's fetch began before the last call
+// of ForgetFailures, the result is a copy that contains no failure, and whose value is marked as outdated. The caller
+// must hold c.mu.
 func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	e, ok := c.entries.Peek(key)
 	switch {
@@ -225,8 +227,8 @@ func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	return c.entryOf(key)
 }
 
-// storeResult stores the value or the error of a fetch. The argument generation is the value that c.generation had at
-// the start of the fetch. The caller must hold c.mu.
+// storeResult stores the value or the error of a fetch. The argument generation is the number of calls of
+// ForgetFailures before the fetch began. The caller must hold c.mu.
 func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
 	now := time.Now()
 	e := *c.entryOf(key) // a copy, because callers may still read the old entry
@@ -256,7 +258,7 @@ func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 	}
 	f := &fetch[V]{since: time.Now(), generation: c.generation, done: make(chan struct{})}
 	c.fetches[key] = f
-	// The fetch belongs to the caller's trace. It ignores the caller's deadline, because other callers may wait for it.
+	// The context keeps the caller's trace, but not its deadline, because other callers may wait for the same fetch.
 	ctx = context.WithValue(context.WithoutCancel(ctx), progressKey{}, &f.progress)
 	c.running.Go(func() { c.runFetch(ctx, key, f) })
 	return f, nil
@@ -286,8 +288,8 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	close(f.done)
 }
 
-// explainError adds the reason to the error of a fetch. The reason is a timeout, the end of the program, or the error
-// that the fetch last passed to [Progress].
+// explainError explains why a fetch failed. After a missed deadline, it adds the error that the fetch last passed to
+// [Progress]. If FetchTimeout or the end of the program stopped the fetch, it adds this reason.
 func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -303,7 +305,7 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 }
 
 // awaitFetch waits for a fetch until shortly before the deadline of ctx. If stale is not nil, awaitFetch returns this
-// entry when StaleWait has passed, when the deadline is near, or when the source is unavailable.
+// entry in three cases: StaleWait has passed, the deadline is near, or the source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
@@ -361,8 +363,8 @@ func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	}
 }
 
-// dueKeys returns the keys of the entries to refresh in the background. These are the entries among the MaxKept most
-// recently used that are outdated or older than half of their TTL, unless a retry is not yet permitted.
+// dueKeys returns the keys of the entries to refresh in the background. It considers the MaxKept most recently used
+// entries. An entry is due if it is outdated or older than half of its TTL, and if a retry is permitted.
 func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -382,16 +384,16 @@ func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 // progressKey is the context key under which [Progress] finds the running fetch.
 type progressKey struct{}
 
-// Progress records the error that delays the fetch with the context ctx. Fetch functions call it before they retry.
-// A caller whose deadline passes before the fetch is complete gets this error.
+// Progress records err as the reason why the fetch with the context ctx is delayed. Fetch functions call it before they
+// retry. If a caller's deadline passes during the fetch, the caller receives this error.
 func Progress(ctx context.Context, err error) {
 	if progress, ok := ctx.Value(progressKey{}).(*atomic.Pointer[error]); ok {
 		progress.Store(&err)
 	}
 }
 
-// timeoutError returns the error for a caller whose context ended before the fetch was complete. The argument err is
-// the error of the context. After a deadline, the result contains the last error from [Progress] instead of err.
+// timeoutError returns the error for a caller whose context ended during the fetch. The argument err is the error of
+// the context. After a deadline, the last error from [Progress] replaces err, if there is any.
 func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

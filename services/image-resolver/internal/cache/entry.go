@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// outageMemory is the time for which we assume that an outage of the source continues, counted from the next permitted
-	// retry. During this time, callers get stale entries at once instead of waiting for a source that hangs.
+	// outageMemory is the time for which we assume that an outage of the source continues. It starts when a retry is
+	// permitted. During this time, callers receive stale entries at once instead of waiting for a source that hangs.
 	outageMemory = time.Minute
-	// maxRetryAfter limits the wait before a retry that a source can request, for entries that never expire. For all other
-	// entries, the TTL is the limit.
+	// maxRetryAfter limits the time for which a failure stays cached at the source's request. It applies to entries that
+	// never expire. For all other entries, the TTL is the limit.
 	maxRetryAfter = 5 * time.Minute
 	// failureBytes is the assumed memory of a cached failure in bytes, in addition to the text of its error.
 	failureBytes = 512
@@ -36,16 +36,16 @@ type Lifetime struct {
 type entry[V any] struct {
 	value V
 	known bool
-	// outdated is true if ForgetFailures was called after the fetch of the value began. The value is then refreshed
-	// when it is used, even if it never expires.
+	// outdated is true if ForgetFailures was called after the fetch of the value began. The source may now return another
+	// value. Therefore, the value is refreshed at its next use, even if it never expires.
 	outdated  bool
 	fetchedAt time.Time
 	usedAt    time.Time
 
 	failure error
 	retryAt time.Time
-	// generation is the number of calls of ForgetFailures before the last fetch. After a later call, the cache ignores the
-	// failure and regards the value as outdated.
+	// generation is the number of calls of ForgetFailures before the last fetch began. If there were more calls since
+	// then, the cache ignores the failure and regards the value as outdated.
 	generation int
 }
 
@@ -64,7 +64,7 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
 	// We assume that an outage continues for a while after retryAt. Otherwise, callers would repeatedly wait for a source
-	// that hangs. If the source rejected the key, there is no outage, and the stale value is no longer used.
+	// that hangs. A rejection of the key is not an outage. After a rejection, the stale value is no longer used.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && !e.outdated && (life.TTL == 0 || age < life.TTL/2):
@@ -98,8 +98,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// recordFailure caches the error of a failed fetch for the duration life.Failure. If the error contains a longer wait
-// that the source requests, the error stays cached for this wait, but not longer than the TTL.
+// recordFailure caches the error of a failed fetch for the duration life.Failure. The source may request a longer wait
+// before a retry. The error then stays cached for this wait, but not longer than the TTL.
 func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {
@@ -109,8 +109,8 @@ func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	e.retryAt = now.Add(hold)
 }
 
-// inUse reports whether the cache should refresh the entry in the background. The entry's value must be able to expire
-// or be outdated, and its last use must be less than keepFor ago. The source must not have rejected the key.
+// inUse reports whether the cache should refresh the entry in the background. This requires a value that can expire or
+// is outdated. Its last use must be less than keepFor ago, and the source must not have rejected the key.
 func (e *entry[V]) inUse(life Lifetime, keepFor time.Duration, now time.Time) bool {
 	mayChange := life.TTL > 0 || e.outdated
 	return mayChange && e.known && (e.failure == nil || isOutage(e.failure)) && now.Sub(e.usedAt) < keepFor

@@ -126,8 +126,8 @@ func (s *Store) find(ctx context.Context, repository string, renew bool) (Creden
 	return Credential{}, nil
 }
 
-// askFile returns the credential for a repository from a configuration file or its credential helper. The second result
-// is the value for [Credential.Kept].
+// askFile returns the credential for a repository from a configuration file or its credential helper. The result kept
+// is true if the credential is a copy in memory, which may be outdated.
 func (s *Store) askFile(
 	ctx context.Context, f *file, repository string, renew bool,
 ) (auth types.AuthConfig, kept bool, err error) {

@@ -86,8 +86,8 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns the credential helper for a repository, and the server name to pass to the helper. The result
-// inline contains the file's own credentials, to use if the helper returns none. All results may be empty.
+// findCredentials returns the credential helper for a repository, and the server name to pass to the helper. If the
+// helper returns nothing, callers use inline, the credentials in the file itself. All results may be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)
 	for _, key := range candidates {

@@ -43,9 +43,9 @@ const (
 // errTooMuch is the error for a helper that writes more than maxOutput bytes.
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
-// runHelper queries the credential helper docker-credential-NAME for the credentials of server. The result is empty if
-// the helper has none. Errors are of class fault.Precondition, or of class fault.Unavailable if the helper does not
-// answer within limit. They never quote the helper's standard output, and hide secrets in its standard error.
+// runHelper queries the helper docker-credential-NAME for the credentials of server. The result is empty if the helper
+// has no credentials. The error is of class fault.Unavailable if the helper does not answer within limit, and otherwise
+// of class fault.Precondition. Errors omit the helper's standard output, and hide secrets in its standard error.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

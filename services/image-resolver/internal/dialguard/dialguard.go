@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dialguard prevents connections from this service to local addresses. These are addresses of this machine,
-// link-local addresses, and addresses of cloud metadata services. Otherwise, callers could reach them by image
-// names, and registries could reach them by redirects. Private addresses do not count as local, because registries
-// in clusters use them, but a [Restriction] can also forbid private addresses.
+// link-local addresses, and addresses of cloud metadata services. Without this check, callers could reach them by image
+// names, and registries could reach them by redirects. Private addresses do not count as local, because registries in
+// clusters use them. However, a [Restriction] can also forbid private addresses.
 package dialguard
 
 import (
@@ -44,8 +44,8 @@ func Restrict(ctx context.Context, r Restriction) context.Context {
 	return context.WithValue(ctx, restrictionKey{}, r)
 }
 
-// Lift returns a copy of ctx without its [Restriction]. Requests through a proxy need this, because they connect to
-// the proxy, and the proxy may be at a local address.
+// Lift returns a copy of ctx without its [Restriction]. Callers use it for requests through a proxy. Such a request
+// connects only to the proxy, and the proxy may be at a local address.
 func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restrictionKey{}, nil)
 }
@@ -74,8 +74,8 @@ func ScopeOf(ctx context.Context) Scope {
 	}
 }
 
-// Check returns an [Error] if the [Restriction] in ctx forbids connections to address, in the form IP:port. Callers
-// must resolve the host name first, and connect to the same address.
+// Check returns an [Error] if the [Restriction] in ctx forbids connections to address, and otherwise nil. The address
+// has the form IP:port. Callers must first resolve the host name, and then connect to exactly this address.
 func Check(ctx context.Context, address string) error {
 	r, ok := ctx.Value(restrictionKey{}).(Restriction)
 	if !ok {
@@ -109,9 +109,9 @@ var local = parsePrefixes(
 	"fd00:42::42/128",  // metadata of Scaleway
 )
 
-// embedding contains the prefixes of IPv6 addresses that contain an IPv4 address, and the offset of the IPv4 address in
-// bytes. Gateways, tunnels or kernels send packets to this IPv4 address, which may be local. The prefix ::ffff:0:0/96
-// is missing because netip.Addr.Unmap already converts these addresses.
+// embedding lists the IPv6 prefixes whose addresses contain an IPv4 address. The offset is the position of the IPv4
+// address, in bytes. Gateways, tunnels or kernels send packets to this IPv4 address, which may be local. The prefix
+// ::ffff:0:0/96 is missing, because netip.Addr.Unmap already converts its addresses.
 var embedding = []struct {
 	prefix netip.Prefix
 	offset int

@@ -52,7 +52,7 @@ type Source interface {
 	// Implementations must verify the digests of the manifest and the configuration.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
 	// Layer passes the content of a layer to the callback read. If the callback fails, Layer may call it again with the
-	// content from another registry, such as a mirror, from the beginning.
+	// content from another registry, such as a mirror. Each call receives the content from the beginning.
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
 
@@ -78,7 +78,7 @@ type Store struct {
 	root    *os.Root
 	flights flights
 	pulls   *pullSlots
-	// whenFull releases images that are only kept open for later use. It is nil unless [Store.WhenFull] was called.
+	// whenFull is the function from [Store.WhenFull] that frees space in the store. It is nil if none was registered.
 	whenFull atomic.Pointer[func()]
 }
 

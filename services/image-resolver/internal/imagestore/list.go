@@ -62,8 +62,8 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit returns an error if a new image of at least the given size cannot fit next to the images in use. It is called
-// before a download, to avoid useless downloads.
+// mayFit returns an error if images in use leave too little space for a new image of at least the given size. Pulls
+// call it before a download, to avoid useless downloads.
 func (s *Store) mayFit(ctx context.Context, repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		lock, err := s.lock(ctx, pruneLock, exclusive)
@@ -85,7 +85,7 @@ func (s *Store) mayFit(ctx context.Context, repository, digest string, bytes int
 }
 
 // tryAfterFreeing calls the callback fits, which reports whether there is enough space. If not, it calls the function
-// from [Store.WhenFull], which releases images that are only kept for later use, and then calls fits again.
+// from [Store.WhenFull], which releases images that are only kept for later use. It then calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -96,8 +96,8 @@ func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	return fits()
 }
 
-// inUse reports whether any process uses or pulls an image now. It locks the image for a moment. The caller must hold
-// pruneLock, because a concurrent Prune would find the image locked and keep it.
+// inUse reports whether any process uses or pulls an image now. To find out, it locks the image for a moment. The
+// caller must hold pruneLock. Otherwise, a concurrent Prune would find the image locked, and would keep it.
 func (s *Store) inUse(key string) bool {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err == nil {

@@ -39,7 +39,7 @@ func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, erro
 	}
 }
 
-// tryLock is like lock, but returns errBusy at once if the lock is held elsewhere. It creates a missing lock file.
+// tryLock is like lock, but returns errBusy instead of waiting for another holder. It creates a missing lock file.
 func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	for {
 		file, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)

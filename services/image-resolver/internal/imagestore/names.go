@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Name is an image name with the digest to which it was last resolved, and with the command of the image. With a
-// stored Name, the image can be used without its registry.
+// Name is an image name with the digest to which it was last resolved. It also contains the command of the image. A
+// stored image can therefore be used by its Name, without its registry.
 type Name struct {
 	Repository string `json:"repository"`
 	// Tag is empty if the image name contains a digest instead of a tag.
@@ -145,8 +145,8 @@ func (s *Store) readName(file string) (name Name, err error) {
 	return name, json.Unmarshal(content, &name)
 }
 
-// pruneNames removes names whose images are not in the store, and the oldest names if there are more than maxNames.
-// The caller must hold pruneLock, so that no process replaces a name before its removal.
+// pruneNames removes names whose images are not in the store, and the oldest names if there are more than maxNames. The
+// caller must hold pruneLock. Otherwise, it could remove a name that another process has just replaced.
 func (s *Store) pruneNames() error {
 	names, files, err := s.readNames()
 	if err != nil {

@@ -45,8 +45,8 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
-// pullSlots limits the number of concurrent pulls, because the disk space of an image counts against the store's limit
-// only after the pull. The limit for each registry is lower, so that a single slow registry cannot block all pulls.
+// pullSlots limits the number of concurrent pulls. Unfinished pulls need disk space that does not yet count against the
+// store's limit. The limit for each registry is lower, so that a single slow registry cannot block all pulls.
 type pullSlots struct {
 	all *semaphore.Weighted
 
@@ -117,8 +117,8 @@ func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, 
 	return err
 }
 
-// unlockPulled releases the lock of an image after a pull. If the pull has failed, it also removes the lock file. If
-// removeLocked has already removed this file, a new file at the same path is another process's lock and stays.
+// unlockPulled releases the lock of an image after a pull. If the pull failed, it also removes the lock file. It keeps
+// a newer file at the same path, which another process locked after removeLocked removed the old file.
 func (s *Store) unlockPulled(key string, lock *os.File) {
 	if name := path.Join(locksDir, key); !s.hasImage(key) && s.isSameFile(lock, name) {
 		_ = s.root.Remove(name) // if this fails, the next sweep removes the file
@@ -229,11 +229,11 @@ func missingHosts(hosts string) string {
 	return "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
 }
 
-// unprivileged is the user ID in sandboxes for images whose own user is root or is given by name.
+// unprivileged is the ID of the sandbox's user if the user of the image is root, or a name instead of an ID.
 const unprivileged = 65532
 
-// missingUsers returns a function that gets the content of /etc/passwd and returns the missing lines for root and the
-// image's user. Programs look up their own user there. For an image whose user is root or a name, the user is 65532.
+// missingUsers returns a function that finds the users missing in /etc/passwd. The returned function gets the file's
+// content, and returns lines for root and the sandbox's user. Programs look up their own user in this file.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)

@@ -23,8 +23,8 @@ type stage struct {
 	lock  *os.File
 }
 
-// newStage creates a temporary directory in the store. It locks the directory's lock file first, so that no other
-// process removes the directory as the leftover of a killed process.
+// newStage creates a temporary directory in the store. It first locks the directory's lock file. Without this lock,
+// another process would remove the directory as the leftover of a killed process.
 func (s *Store) newStage() (*stage, error) {
 	dir := path.Join(stagesDir, rand.Text())
 	lock, err := s.tryLock(dir+lockSuffix, exclusive)

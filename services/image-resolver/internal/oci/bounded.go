@@ -13,8 +13,8 @@ import (
 )
 
 // maxEntries is the maximum length of each list in a manifest or configuration. It is ten times the length in the
-// largest known images. The limit bounds memory, because a decoded document may be a hundred times as large as its
-// text. For example, the text "{}," becomes a whole descriptor.
+// largest known images. The limit bounds memory, because a decoded document may need a hundred times the memory of its
+// text. For example, the three bytes of the text "{}," become a whole descriptor.
 const maxEntries = 2000
 
 // maxQuoted is the maximum length of a quote from a document in an error message, in bytes.
@@ -68,7 +68,7 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// readEntries calls the callback read with the key of each field of a JSON object, and with a decoder. The callback
+// readEntries calls the callback read for each field of a JSON object, with the field's key and a decoder. The callback
 // must decode the field's value with this decoder. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0

@@ -119,12 +119,12 @@ func (i *Image) checkTexts() error {
 // toolsPath is the directory in function pods that contains the wrapper server, which runs the function.
 const toolsPath = "/wrapper-server-tools"
 
-// hidingVolume is a volume of the image that would hide the wrapper server in function pods, because its path is
-// equal to toolsPath, above it or below it. It is empty if there is no such volume.
+// hidingVolume is a volume of the image that would hide the wrapper server in function pods. The path of such a volume
+// is toolsPath, a parent directory of it, or a path below it. It is empty if there is no such volume.
 type hidingVolume string
 
-// aboveTools matches JSON text that may contain a key for the root directory, such as "/". It also matches a backslash,
-// which may escape such a key. A volume at the root directory hides toolsPath.
+// aboveTools matches JSON text that may contain the root directory as a key, such as "/". A volume there hides
+// toolsPath. It also matches any backslash, because a backslash may be a part of an escaped key.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
 // UnmarshalJSON searches the keys of a JSON object for a volume that hides the wrapper server. It decodes the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci parses the manifests and configurations of images. It performs no I/O. It decodes only the fields
-// that it needs, so that a hostile document needs little more memory than its text. All errors are of class
-// fault.Precondition, because the user must build and push another image.
+// Package oci parses the manifests and configurations of images. It performs no I/O. It decodes only the fields that it
+// needs, so that a hostile document needs little more memory than its text. All errors are of class fault.Precondition,
+// because a retry cannot help. The user must build and push another image.
 package oci
 
 import (
@@ -156,9 +156,9 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the manifest for the first platform in want that the index contains. Without a match, it returns
-// up to 16 manifests for which the index names no platform. Callers must then read the images' configurations in
-// this order to find their platforms.
+// Select returns the manifest for the first platform in want that the index contains. If there is none, it returns up
+// to 16 manifests whose platforms are missing in the index. Callers must then read the images' configurations in this
+// order to find their platforms.
 func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	var unnamed []Child
 	var others []string

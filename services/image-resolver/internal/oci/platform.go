@@ -106,8 +106,8 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms to choose from for a request. If the request's platform is empty, the result is p.
-// Otherwise, it is only the request's platform, with missing fields copied from the first platform of p.
+// For returns the platforms that are possible for a request. If the request names no platform, these are the platforms
+// in p. Otherwise, only the request's platform is possible. Its missing fields are copied from the first platform in p.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// patterns match text that looks secret, because servers may repeat the credentials of a request in their answers. They
-// match text after words such as "password", JSON web tokens, and the user part and query of URLs.
+// patterns match text that looks secret: text after words such as "password", JSON web tokens, and the users and
+// queries in URLs. They are necessary because servers may repeat the credentials of a request in their answers.
 var patterns = []struct {
 	secret      *regexp.Regexp
 	replacement string

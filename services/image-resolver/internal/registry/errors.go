@@ -41,9 +41,9 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explainError converts an error of the operation op to an error for users, without secrets. The new error names the
-// registry, contains advice, and is of a class of package fault, such as Unavailable. It does not wrap err, because
-// callers could then read the secrets in err's text.
+// explainError converts an error of the operation op to an error for users. The new error names the registry, contains
+// advice, and has a class that package fault defines, such as fault.Unavailable. It does not wrap err, because callers
+// could read the secrets in the text of a wrapped error.
 func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())
@@ -74,9 +74,9 @@ func (s *Session) explainError(ctx context.Context, op string, err error) error 
 	return out
 }
 
-// mustNotTell reports whether an error must hide its cause, because callers could use the cause to find open ports in
-// private networks. It returns true if the registry is at a private address, is not listed in the settings, and did not
-// answer as a registry.
+// mustNotTell reports whether an error must hide its cause. Otherwise, callers could use the causes to find open ports
+// in private networks. The result is true if the host is at a private address, is not listed in the settings, and did
+// not answer as a registry.
 func (s *Session) mustNotTell(c cause, op string) bool {
 	_, local := errors.AsType[*localError](c.err) // this error is the same for all ports, so it may be shown
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))

@@ -72,9 +72,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings permit them for the
-// host. It rejects a token server at a private address if the registry is at a public address. A transport makes this
-// check instead of http.Client.CheckRedirect, because all requests use the transport, including pings.
+// checkTarget rejects requests to local or private addresses and by plain HTTP, unless the settings permit them. It
+// also rejects a token server at a private address if the registry is at a public address. A transport makes this check
+// instead of http.Client.CheckRedirect, because all requests pass the transport, including pings.
 func (g *guard) checkTarget(req *http.Request) error {
 	host := req.URL.Hostname()
 	private := dialguard.IsPrivate(host)
@@ -89,8 +89,8 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether the session may send requests to host, which is a local address. This requires that host is
-// the session's registry, and that the settings list this registry. Redirects thus cannot reach other local addresses.
+// mayReach reports whether the session may send requests to host, a local address. It returns true only if host is the
+// session's registry, and if the settings list this registry. Redirects thus cannot reach other local addresses.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether the registry, its redirects and its token servers may be at private addresses.
@@ -118,8 +118,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 }
 
 // restrictDial returns a copy of a request that fails if its host name resolves to a forbidden address. It returns req
-// unchanged in two cases: The settings list both the request's host and the session's registry, or the host is a local
-// address that checkTarget has permitted.
+// unchanged in two cases. In the first case, the host is a local address that checkTarget has permitted. In the second
+// case, the settings list both the request's host and the session's registry.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {

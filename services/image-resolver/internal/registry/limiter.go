@@ -17,8 +17,8 @@ const (
 	// maxProven is the maximum number of registries that the limiter remembers as working. A limit is necessary because
 	// callers choose the registries.
 	maxProven = 256
-	// smallAnswers is the total size of a session's answers, in bytes, above which the session counts against maxLarge.
-	// Most manifests and configurations have only a few KiB.
+	// smallAnswers is the maximum total size of a session's answers, in bytes, that count as small. The limits below apply
+	// only to larger answers. Most manifests and configurations have only a few KiB.
 	smallAnswers = 64 << 10
 	// maxLarge and maxLargePerRegistry limit the concurrent sessions with large answers, in total and for each
 	// registry. They bound memory, because an answer may have 4 MiB, and reading it needs up to 8 MiB.
@@ -26,8 +26,9 @@ const (
 	maxLargePerRegistry = 2
 )
 
-// limiter limits concurrent fetches, in total and from each registry, and concurrent fetches with large answers.
-// Registries without an answer so far share a separate limit, half of the total, and thus do not delay other fetches.
+// limiter limits concurrent fetches, in total and from each registry. Another limit applies to concurrent fetches with
+// large answers. Registries that have not answered yet share a separate limit, which is half of the total. Fetches from
+// them therefore do not delay other fetches.
 type limiter struct {
 	perRegistry             int64
 	proven, unproven, large *semaphore.Weighted
@@ -93,8 +94,8 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	return s, nil
 }
 
-// forgetUnused releases the slot's reference to the semaphores of its registry. After the last reference, it removes
-// the semaphores, which would otherwise accumulate because callers choose the registries.
+// forgetUnused records that the slot no longer uses the semaphores of its registry. After the last slot, it removes the
+// semaphores. Otherwise, they would accumulate, because callers may name any number of registries.
 func (l *limiter) forgetUnused(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +104,8 @@ func (l *limiter) forgetUnused(s *slot) {
 	}
 }
 
-// recordAnswer records that the registry has sent a complete answer. Answers to pings do not count. Otherwise, a
-// registry that answers only pings could occupy slots of working registries.
+// recordAnswer records that the registry has sent a complete answer. Answers to pings do not count. This is because a
+// registry that answers only pings could then occupy slots of working registries.
 func (s *slot) recordAnswer() {
 	s.proven = true
 	s.limiter.mu.Lock()
@@ -131,8 +132,8 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 	return nil
 }
 
-// release returns the slot to its limiter. The argument silent is true if the registry did not answer. The registry
-// then counts as unproven until its next complete answer, with a lower limit.
+// release returns the slot to its limiter. If silent is true, the registry did not answer. The registry then counts as
+// unproven, with a lower limit, until its next complete answer.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

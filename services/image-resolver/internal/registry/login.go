@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// tokenTimeout bounds the wait for an answer of a token server. It is shorter than the timeouts of callers, so
-	// that they receive an error that names the slow token server.
+	// tokenTimeout bounds the wait for an answer of a token server. It is shorter than the timeouts of callers. Callers
+	// thus receive an error that names the slow token server, instead of their own timeout.
 	tokenTimeout = 8 * time.Second
 	// maxToken is the maximum number of bytes that we read from the answer of a token server.
 	maxToken     = 64 << 10
@@ -68,9 +68,9 @@ func parseChallenge(header http.Header) (chosen challenge) {
 	return chosen
 }
 
-// login determines the registry's protocol and required authentication, and fetches a token if necessary. For a
-// registry that the settings list as insecure, it tries TLS and then plain HTTP. After an untrusted certificate, it
-// returns an error instead of trying plain HTTP.
+// login determines the registry's protocol and required authentication, and fetches a token if necessary. If TLS fails
+// and the settings list the registry as insecure, login tries plain HTTP. An untrusted certificate is an exception:
+// login then returns an error.
 func (s *Session) login(ctx context.Context) error {
 	required, err := s.pingRegistry(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.isInsecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
@@ -134,8 +134,8 @@ func basicHeader(auth authn.AuthConfig) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(auth.Username+":"+auth.Password))
 }
 
-// fetchToken fetches a token from the token server that the challenge names. If the token server does not support
-// the identity token in auth, fetchToken sends a second request with the password.
+// fetchToken fetches a token from the token server that the challenge names. It first sends the identity token in auth,
+// if there is any. If the server does not support identity tokens, fetchToken sends the password instead.
 func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
 	if err != nil || (realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http")) {
@@ -172,8 +172,8 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 	return token, err
 }
 
-// tokenScopes returns the scopes to request from a token server. The scope that the registry requires is first, because
-// some token servers read only the first scope. In the answer to a ping, the scope is a placeholder and ignored.
+// tokenScopes returns the scopes to request from a token server. The registry's required scope is first, because some
+// token servers read only the first scope. The scope in the answer to a ping is ignored, because it is a placeholder.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {

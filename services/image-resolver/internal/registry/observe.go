@@ -77,8 +77,8 @@ func newMetrics(tel *telemetry.Telemetry) *metrics {
 	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}
 }
 
-// sendObserved sends a request within a trace span and counts it in a metric. Neither the span nor the metric contains
-// the URL, which may contain a secret. A failed TLS request is not counted if the client then tries plain HTTP.
+// sendObserved sends a request within a trace span and counts it in a metric. The span and the metric omit the URL,
+// which may contain a secret. If TLS fails and the client then tries plain HTTP, only the second request is counted.
 func (m *metrics) sendObserved(
 	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {

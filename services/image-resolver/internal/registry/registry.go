@@ -42,8 +42,8 @@ type Config struct {
 	Local []string
 	// PublicOnly forbids registries at private addresses, except mirrors and the registries in Insecure and Local.
 	PublicOnly bool
-	// Mirrors lists the mirrors that are tried before a registry. A key is a host, host:port, or the beginning of a
-	// repository's name, such as gcr.io/kpt-fn. At the mirror, the name begins with the mirror instead of the key.
+	// Mirrors maps registries to the mirrors that are tried before them. A key is a host, host:port, or the beginning of a
+	// repository's name, such as gcr.io/kpt-fn. In image names at the mirror, the mirror replaces the key.
 	Mirrors map[string][]string
 	// Concurrent is the maximum total number of concurrent fetches. A single registry may use an eighth of it.
 	Concurrent int64
@@ -57,8 +57,8 @@ type Client struct {
 	cfg     Config
 	limiter *limiter
 	metrics *metrics
-	// The fields plaintext, local and mirrors contain the settings Insecure, Local and Mirrors by canonical registry name.
-	// The map local also contains the insecure registries and the mirrors.
+	// The maps plaintext, local and mirrors contain the settings Insecure, Local and Mirrors. Their keys are canonical
+	// names. The map local also contains the insecure registries and the mirrors.
 	plaintext map[string]bool
 	local     map[string]bool
 	mirrors   map[string][]string
@@ -90,9 +90,9 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// With calls the callback use with a session for a repository, such as "docker.io/library/busybox". It tries the
-// mirrors first and the registry last, until a call succeeds. Errors of the callback keep their class. Other errors are
-// of class fault.Precondition if the registry rejected a request, and of class fault.Unavailable if it did not answer.
+// With calls the callback use with a session for a repository, such as "docker.io/library/busybox". It tries each
+// mirror, and then the registry, until a call succeeds. Errors of the callback keep their class. Other errors are of
+// class fault.Precondition if the registry rejected a request, and of class fault.Unavailable if it did not answer.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
 	sources := c.sourcesOf(repository)
@@ -110,8 +110,8 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 	return nil
 }
 
-// isLocalFailure reports whether an error is about a file of this machine, for example because the disk is full.
-// The mirrors and the registry would then all fail in the same way.
+// isLocalFailure reports whether an error is about a file of this machine, for example because the disk is full. Such
+// an error would occur with every mirror and with the registry, so a retry there is useless.
 func isLocalFailure(err error) bool {
 	_, ofFile := errors.AsType[*fs.PathError](err)
 	return ofFile || DiskFailure(err) != nil
@@ -128,8 +128,8 @@ func DiskFailure(err error) error {
 	return nil
 }
 
-// withMirrors adds the errors of the mirrors to err, the error of the registry. The errors of the mirrors are
-// first, because they matter most at a site without access to the registry.
+// withMirrors adds the errors of the mirrors to err, the error of the registry. The errors of the mirrors are first.
+// They matter most at a site that cannot access the registry, and therefore depends on its mirrors.
 func withMirrors(err error, missed []string) error {
 	if len(missed) == 0 {
 		return err
@@ -145,8 +145,8 @@ func canonicalPrefix(prefix string) string {
 	return imagename.CanonicalRepository(prefix)
 }
 
-// sourcesOf returns the names of a repository at its mirrors, followed by its own name. Mirrors of longer prefixes
-// are first, because they are more specific.
+// sourcesOf returns the names of a repository in the order in which they are tried. Names at mirrors are first, and the
+// repository's own name is last. Mirrors of longer prefixes precede other mirrors, because they are more specific.
 func (c *Client) sourcesOf(repository string) []string {
 	var all []string
 	for end := len(repository); end > 0; end = strings.LastIndexByte(repository[:end], '/') {
@@ -157,8 +157,8 @@ func (c *Client) sourcesOf(repository string) []string {
 	return append(all, repository)
 }
 
-// useSource calls the callback use with a session at a mirror or at the registry itself. Unless the argument last is
-// true, the source may use only half of the remaining time, so that time is left for the next source.
+// useSource calls the callback use with a session at a mirror or at the registry itself. If last is false, this source
+// may use only half of the remaining time. The rest is left for the next source.
 func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {
@@ -190,7 +190,7 @@ func (c *Client) useSource(
 	if status != http.StatusUnauthorized && (status != http.StatusForbidden || !cred.Kept) {
 		return err
 	}
-	// Log in again and retry, because the credential may just have been replaced, or a token may have expired early.
+	// Retry with a renewed credential. The old credential may have been replaced, or its token may have expired early.
 	fresh, renewErr := c.cfg.Credentials.Renew(ctx, source)
 	switch {
 	case renewErr != nil:

@@ -21,8 +21,8 @@ const (
 	attempts = 4
 	// firstWait is the wait after the first failed attempt. The wait doubles after each further attempt.
 	firstWait = 200 * time.Millisecond
-	// maxLost is the maximum total time of a session's failed attempts and of the waits after them. It is short, because a
-	// session does not know the deadlines of its callers, and must report its error before them.
+	// maxLost is the maximum total time of a session's failed attempts and of the waits after them. It is short, so that
+	// callers receive the session's error before their deadlines. The session does not know these deadlines.
 	maxLost = 2500 * time.Millisecond
 	// maxRetryAfter is the maximum wait that we accept from a Retry-After header. Longer waits are shortened.
 	maxRetryAfter = 24 * time.Hour
@@ -44,8 +44,8 @@ type retrier struct {
 	lost time.Duration
 }
 
-// RoundTrip sends req and repeats it after temporary failures. It returns the last answer or error if no attempts
-// are left, if the time maxLost is used up, or if the request's deadline would pass before the next attempt.
+// RoundTrip sends req and repeats it after temporary failures. It stops if no attempts are left, if the time maxLost is
+// used up, or if the request's deadline would pass before the next attempt. It then returns the last answer or error.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	backoff := retry.Backoff{First: firstWait, Jitter: 0.5}
@@ -100,8 +100,8 @@ func worthRetrying(resp *http.Response, err error) bool {
 	return isReset(err)
 }
 
-// retryAfter returns the wait that a Retry-After header requests, in seconds or as a date. It compares a date with the
-// sender's clock, from the header Date. It returns zero without a Retry-After header.
+// retryAfter returns the wait that a Retry-After header requests, in seconds or as a date. Dates follow the sender's
+// clock, so the wait begins at the time in the header Date. Without a Retry-After header, the result is zero.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
@@ -117,8 +117,8 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return min(max(0, at.Sub(now)), maxRetryAfter)
 }
 
-// streamError is a copy of package http's unexported error for a reset HTTP/2 stream. Package http lets errors.As
-// copy its error to any struct with the same fields.
+// streamError is a copy of the error type of package http for a reset HTTP/2 stream. That type is unexported, but
+// package http lets errors.As copy such an error to any struct with the same fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -127,8 +127,8 @@ type streamError struct {
 
 func (e streamError) Error() string { return "stream reset" }
 
-// http2Ends are parts of the error messages of package http after a server has closed an HTTP/2 connection. Package
-// http provides no other way to recognize these errors.
+// http2Ends are texts in package http's errors about HTTP/2 connections that the server has closed. We search for these
+// texts, because package http provides no other way to recognize the errors.
 var http2Ends = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
 
 // isReset reports whether the server closed the HTTP/2 stream or connection, as restarting and overloaded servers

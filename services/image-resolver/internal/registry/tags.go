@@ -58,8 +58,8 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	return list.tags, nil
 }
 
-// nextPage returns the URL of the next page of a list, or nil after the last page. It uses only the query of the
-// Link header, because some registries send a host or path that is only valid in their own network.
+// nextPage returns the URL of the next page of a list, or nil after the last page. It copies only the query of the URL
+// in the Link header. The host and path of that URL may be valid only in the registry's own network.
 func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	for _, link := range splitHeader(links, ',') {
 		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")

@@ -165,8 +165,8 @@ func (d *directory) readChanges() (changed bool, err error) {
 	return old != nil, nil
 }
 
-// Certificate files in a directory, named as in Kubernetes TLS secrets and docker's certs.d. Authorities are trusted in
-// addition to the system's authorities. Pairs are client certificates for registries that require them.
+// Names of certificate files, as in Kubernetes TLS secrets and in docker's directory certs.d. The authorities are
+// trusted in addition to the system's authorities. The pairs are client certificates for registries that require them.
 var (
 	authorityFiles = []string{"ca.crt", "ca.pem"}
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
@@ -219,15 +219,15 @@ func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	return config, nil
 }
 
-// transports contains an HTTP transport for each scope, the set of addresses that a request may connect to. Addresses
-// are checked only when a connection is made, so requests of different scopes must not share connections.
+// transports contains an HTTP transport for each scope, a set of addresses that requests may connect to. Addresses are
+// checked only when a connection is made. Requests of different scopes thus must not share connections.
 type transports [dialguard.Scopes]*http.Transport
 
 // roundTrip sends a request with the transport of the request's scope.
 func (t *transports) roundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	gotConn := func(got httptrace.GotConnInfo) {
-		// We call Check only because it calls OnPrivate, also if the request reuses a connection. Check cannot fail here.
+		// The request may reuse a connection without a dial. Check then still calls OnPrivate. Its error is always nil here.
 		_ = dialguard.Check(ctx, got.Conn.RemoteAddr().String())
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: gotConn})
@@ -253,8 +253,8 @@ func newTransport(config *tls.Config, dial dialFunc) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// Both limits bound the memory for received data that the client has not read yet. Eight concurrent fetches fill at
-		// most a quarter of the connection's buffer.
+		// Both limits bound the memory for received data that the client has not read yet. Each concurrent fetch uses a
+		// stream. Eight streams fill at most a quarter of the connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// key is the cache key of a query to a registry. With a tag or digest, the query is for an image on one of the
-// platforms. Without a tag and a digest, the query is for the list of the repository's tags.
+// key is the cache key of a query to a registry. If it contains a tag or digest, the query returns an image for one of
+// the platforms. Otherwise, the query returns the list of the repository's tags.
 type key struct {
 	repository, tag, digest string
 	platforms               string
@@ -57,8 +57,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platf
 	return k
 }
 
-// lifetimeOf returns the lifetime of an answer in the cache. An image that a caller requests by digest never expires,
-// because its content cannot change. A failure to read the image expires.
+// lifetimeOf returns the lifetime of a cached answer. An image that a caller requests by digest never expires, because
+// its content cannot change. If the registry could not return the image, this failure does expire.
 func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
@@ -103,8 +103,8 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return f.updateCredentials(old.image, s), nil
 		}
-		// If the registry rejected only HEAD, we continue with GET, because the answer to GET contains the reason. After all
-		// other errors, we return, because the registry is unavailable.
+		// The answer to GET contains the reason for a rejection. We therefore continue with GET if the registry rejected
+		// HEAD. After all other errors, we return, because the registry is unavailable.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -146,9 +146,9 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	return image, nil
 }
 
-// updateCredentials sets PullCredentials of a cached image if the session needed credentials, for example because the
-// repository has become private. It also stores the change for later requests by digest. It never clears
-// PullCredentials, because the session may have used a mirror without credentials.
+// updateCredentials sets PullCredentials of a cached image if the session needed credentials. This happens, for
+// example, after the repository has become private. The cache keeps the change for later requests by digest.
+// PullCredentials is never cleared, because the session may have used a mirror without credentials.
 func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Image {
 	if cached.PullCredentials || !s.WantedCredentials() {
 		return cached
@@ -164,8 +164,8 @@ func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Im
 const maxDepth = 3
 
 // chooseMember returns the image of the manifest m. If m is an index, it returns the first image in the index for a
-// platform in f.platforms. The argument named is the platform that the parent index specifies for m. It is nil if there
-// is no parent index, or if the parent specifies no platform.
+// platform in f.platforms. The argument named is the platform of m in its parent index. It is nil if there is no parent
+// index, or if the parent names no platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
@@ -196,8 +196,8 @@ func (f fetch) chooseMember(
 	return nil, first
 }
 
-// readConfig reads the image's configuration from the registry. The argument named is the index's platform for the
-// image, and takes precedence. If it is nil, the platform in the configuration must be in f.platforms.
+// readConfig reads the image's configuration from the registry. The argument named is the image's platform in its
+// index. It overrides the platform in the configuration. If named is nil, that platform must be in f.platforms.
 func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {

@@ -35,14 +35,14 @@ type Config struct {
 	Registry  *registry.Client
 	// MaxBytes is the maximum size of the cache, in bytes.
 	MaxBytes int64
-	// Tags is the lifetime of cached digests of tags and cached lists of tags. Answers about digests never expire.
+	// Tags is the lifetime of cached answers about tags and lists of tags. Answers about digests never expire.
 	Tags      cache.Lifetime
 	Telemetry *telemetry.Telemetry
 }
 
 const (
-	// fetchTimeout bounds a fetch from a registry, with all its retries. It is shorter than the usual timeout of
-	// callers, so that they receive the error of the fetch.
+	// fetchTimeout bounds a fetch from a registry, including all retries. It is shorter than the usual timeout of callers.
+	// Callers thus receive the error of the fetch, instead of their own timeout.
 	fetchTimeout = 20 * time.Second
 	// maxFetches is the maximum number of fetches that run or wait. Most of them wait in the queue of their registry.
 	maxFetches = 10_000
@@ -51,8 +51,8 @@ const (
 	// keepFor is the time for which a tag is refreshed in the background after its last request. A function that
 	// starts within this time need not wait for the registry.
 	keepFor = time.Hour
-	// maxKept is the maximum number of tags and lists of tags that are refreshed in the background. Each of them costs
-	// a small request to its registry every few minutes.
+	// maxKept is the maximum number of tags and lists of tags that are refreshed in the background. For each of them, the
+	// resolver sends a small request to the registry every few minutes.
 	maxKept = 1000
 )
 
@@ -124,9 +124,10 @@ func (r *Resolver) resolve(
 	return newResponse(name, found), nil
 }
 
-// SelectImage parses the image name of a request and applies the request's tag constraint. The callback list returns
-// the repository's tags. The highest tag that satisfies the constraint replaces the tag and digest in the name. Without
-// such a tag, the callback unsatisfied returns the error. The prefix is prepended to names without a slash.
+// SelectImage returns the image name of a request, after applying its tag constraint. For this, the callback list
+// returns the repository's tags. The highest tag that satisfies the constraint replaces the tag and digest in the name.
+// If there is no such tag, the callback unsatisfied returns the error. The prefix is prepended to names without a
+// slash.
 func SelectImage(
 	req *imageresolverv1.ResolveImageRequest, prefix string, list func(repository string) ([]string, error),
 	unsatisfied func(repository, constraint string, tags []string) error,

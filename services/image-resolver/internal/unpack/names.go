@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// Limits for the paths in a layer. Linux rejects paths longer than 4096 bytes. The number of directories is limited
-// because opening each directory on a path costs system calls.
+// Limits for the paths in a layer. Linux rejects paths longer than 4096 bytes. The number of directories on a path is
+// limited because this package opens each of them, with several system calls.
 const (
 	maxName  = 4096 // bytes of a path
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps limits the directories that are visited to resolve a single path with symbolic links. The limit for all
-	// paths of an image together is stepsPerFile multiplied by the maximum number of files.
+	// maxSteps limits the directories that are visited to resolve a path with symbolic links. All paths of an image
+	// together may visit stepsPerFile directories for each file that the image may have.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
 
-// cleanName returns the normalized path of an entry, relative to the image's root. It rejects paths that contain
-// "..". A leading slash is permitted, as in container runtimes, because the builder ko writes such paths.
+// cleanName returns the normalized path of an entry, relative to the image's root. It rejects paths that contain "..".
+// Like container runtimes, it permits a leading slash. For example, the builder ko writes such paths.
 func cleanName(name string) (string, error) {
 	if len(name) > maxName {
 		return "", rejectEntry(name, "has a name of more than %d bytes", maxName)
@@ -99,8 +99,8 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	return "", w.enter(part)
 }
 
-// enterDirectory creates a directory unless its open parent directory already contains it. If the path is a symbolic
-// link, enterDirectory returns the link's target instead.
+// enterDirectory creates the directory at in its open parent directory, unless it exists. If at is a symbolic link,
+// enterDirectory returns the link's target. Otherwise, the result target is empty.
 func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err error) {
 	name := path.Base(at)
 	info, err := above.Lstat(name)
@@ -120,8 +120,8 @@ func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err err
 	return "", nil
 }
 
-// symbolicLink creates a symbolic link, unless its relative target is outside of the image. An absolute target is
-// permitted, because containers resolve it inside the image.
+// symbolicLink creates a symbolic link. It rejects a relative target outside of the image. It permits every absolute
+// target, because containers resolve absolute targets inside the image.
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if target == "" || len(target) >= maxName {
@@ -163,8 +163,8 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	return t.root.Link(target, at)
 }
 
-// walk is a position in the directory tree of an image. It keeps all directories on its path open, because an operation
-// on a path from the root would open each of these directories again.
+// walk is a position in the directory tree of an image. It keeps all directories on its path open. Otherwise, each
+// operation on a path from the root would open all of these directories again.
 type walk struct {
 	root *os.Root
 	open []*os.Root

@@ -19,7 +19,7 @@ import (
 // maxWindow limits the window of a zstd layer, in bytes, because the decompressor allocates the whole window.
 const maxWindow = 32 << 20
 
-// Compressed unpacks the next layer, in plain, gzip or zstd format, and verifies diffID, the digest of the plain layer.
+// Compressed unpacks the next layer, in plain, gzip or zstd format. The digest of its plain form must be diffID.
 func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) error {
 	plain, err := decompress(layer)
 	if err != nil {
@@ -65,7 +65,7 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth reads uncompressed layers. Reading fails if all layers together exceed the size limit, or if ctx is done.
+// growth is a reader of uncompressed layers. It fails if all layers together exceed the size limit, or if ctx is done.
 type growth struct {
 	io.Reader
 	ctx  context.Context //nolint:containedctx // a reader has no other way to know it

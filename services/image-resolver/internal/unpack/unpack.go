@@ -30,8 +30,8 @@ const (
 	modeProgram = 0o555
 )
 
-// entryBytes is the disk space that we assume for each file, directory or link, in bytes. Sizes of files' contents are
-// rounded up to a multiple of entryBytes.
+// entryBytes is the disk space that we assume for each file, directory or link, in bytes. The content of a file is
+// counted in addition, with its size rounded up to a multiple of entryBytes.
 const entryBytes = 4 << 10
 
 // Limits bounds the disk space and the number of files of an unpacked image.
@@ -55,8 +55,8 @@ type Tree struct {
 	buffer []byte
 	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
-	// last caches the most recently resolved directory, because the next entry is often in the same directory. Its field
-	// name is the directory's path in the layer. Its field dir is the same path with all symbolic links resolved.
+	// last caches the most recently resolved directory, because the next entry is often in the same directory. The field
+	// name is its path in the layer. The field dir is the same path with all symbolic links resolved.
 	last struct{ name, dir string }
 }
 
@@ -73,8 +73,8 @@ func (t *Tree) Bytes() int64 { return t.bytes }
 // Files returns the number of files, directories and links that were written so far.
 func (t *Tree) Files() int64 { return t.files }
 
-// Layer unpacks the next layer, an uncompressed tar archive. Invalid archives and archives that exceed the limits
-// are errors of class fault.Precondition. After an error, callers must not use the tree.
+// Layer unpacks the next layer, an uncompressed tar archive. It returns an error of class fault.Precondition if the
+// archive is invalid or exceeds the limits. After an error, callers must not use the tree.
 func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 	t.layer = newPaths()
 	entries := tar.NewReader(archive)
@@ -230,7 +230,7 @@ func (t *Tree) writeFile(header *tar.Header, at string, content io.Reader) error
 	return errors.Join(t.copyContent(file, readFrom{content}), file.Chmod(mode), file.Close())
 }
 
-// holeBytes is the size of a block of zeros that becomes a hole in a file, in bytes.
+// holeBytes is the block size of sparse files, in bytes. A block of zeros is not written, and becomes a hole.
 const holeBytes = 64 << 10
 
 var zeros [holeBytes]byte
@@ -276,8 +276,8 @@ func rejectEntry(name, why string, args ...any) error {
 // unfitting contains the system errors for file names and links that the file system does not support.
 var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
 
-// rejectUnfit converts errors about unsupported names and links to class fault.Precondition, because the image
-// causes them. It returns other errors unchanged.
+// rejectUnfit rejects the entry if err shows that the file system does not support its name or link. The new
+// error is of class fault.Precondition, because the image causes it. Other errors are returned unchanged.
 func rejectUnfit(name string, err error) error {
 	for _, reason := range unfitting {
 		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Names of whiteouts, the files in a layer that mark files of lower layers as deleted.
+// Names of whiteouts. A whiteout is a file in a layer that marks files of lower layers as deleted.
 const (
 	whiteoutPrefix = ".wh."
 	opaque         = ".wh..wh..opq"
@@ -19,7 +19,7 @@ const (
 )
 
 // whiteoutTarget returns the name of the entry that a whiteout hides. The name is "." if the whiteout hides everything
-// in its directory, and empty if it hides nothing. The result ok is false if the file base is not a whiteout.
+// in its directory, and empty if it hides nothing. If the file base is not a whiteout, ok is false.
 func whiteoutTarget(base string) (hidden string, ok bool) {
 	switch {
 	case base == opaque:
@@ -40,8 +40,8 @@ func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hideEntry removes the file or directory that a whiteout hides. It keeps all entries of the current layer. The
-// parameter entry is the path of the whiteout itself, for error messages.
+// hideEntry removes the entry name in the directory dir, which a whiteout hides. It keeps all entries that the current
+// layer has written. The parameter entry is the path of the whiteout itself, for error messages.
 func (t *Tree) hideEntry(entry, dir, name string) error {
 	if err := t.countEntry(entry); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (p paths) hasPath(at string) bool {
 	return ok
 }
 
-// markCleared records that a directory no longer contains files of lower layers. A repeated call returns false.
+// markCleared records that dir contains no files of lower layers. It reports whether this is the first call for dir.
 func (p paths) markCleared(dir string) bool {
 	key := maphash.String(p.seed, dir)
 	if _, ok := p.cleared[key]; ok {
