@@ -25,7 +25,7 @@ func main() {
 }
 
 // stopSignals returns the signals after which fnctl cleans up and exits. They include SIGHUP, the signal of a lost
-// terminal, because sandboxes would otherwise continue to run. If nohup ignores SIGHUP, fnctl ignores it too.
+// terminal. Otherwise, sandboxes would continue to run. Under nohup, which ignores SIGHUP, fnctl ignores it too.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -14,7 +14,7 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is the name of the command group kpt fn, which runs functions, in the value of the annotation.
+	// rendered names the command group kpt fn in the annotation's value, such as krm-pkg-fn. This group runs functions.
 	rendered = "fn"
 )
 
@@ -35,8 +35,8 @@ func Mark(resources []*yaml.RNode) error {
 	return nil
 }
 
-// marked adds "fn" to the value of the attribution annotation, a comma-separated list. Each entry of kpt, such as
-// "krm-pkg", becomes "krm-pkg-fn". A list without such an entry gets the entry "krm-fn".
+// marked adds "fn" to the attribution annotation's value, which is a comma-separated list. An entry of kpt changes, for
+// example from "krm-pkg" to "krm-pkg-fn". If the list has no entry of kpt, marked appends "krm-fn".
 func marked(value string) string {
 	if value == "" {
 		return prefix + "-" + rendered

@@ -16,8 +16,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// ContainerNames returns the container runtimes to try for --local, in order of preference. FNR_SANDBOX may name a
-// runtime. Otherwise, Linux uses sandboxes instead of a runtime, and other systems use KPT_FN_RUNTIME or try all.
+// ContainerNames returns the container runtimes to try for --local, in order of preference. If FNR_SANDBOX names a
+// runtime, it returns only this runtime. Otherwise, it returns none on Linux, where fnctl uses sandboxes. On other
+// systems, it returns the runtime in KPT_FN_RUNTIME, or all runtimes if this variable is not set.
 func ContainerNames(env command.Environment) []string {
 	if name := env.LookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
 		return []string{name}
@@ -69,11 +70,12 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 			containers.Runtime, strings.Join(local.Dockers, ", "))
 	}
 	containers.MaxOutputBytes = e.MaxOutputBytes
-	// The runtime gets fnctl's own environment. A function's DOCKER_HOST or LD_PRELOAD must not affect the runtime itself.
+	// The runtime gets fnctl's own environment, not the variables of functions. Otherwise, a function's DOCKER_HOST or
+	// LD_PRELOAD would affect the runtime itself.
 	containers.Environment = env.Environ
 	containers.Offline = f.Offline
-	// Omit a KEY that the environment lacks. If such a KEY ends in *, podman would pass all variables that match the
-	// pattern.
+	// Omit a bare KEY that the environment does not contain. Otherwise, podman would interpret a KEY such as AWS_* as a
+	// pattern, and pass all variables that match it.
 	containers.Variables = slices.DeleteFunc(slices.Clone(f.Environment), func(variable string) bool {
 		return len(env.Variables([]string{variable})) == 0
 	})

@@ -30,7 +30,7 @@ type phases struct {
 	wanted bool
 }
 
-// Evaluate implements pipeline.Evaluator. It calls req.Waiting with each phase, but not after Evaluate has returned.
+// Evaluate implements pipeline.Evaluator. Until it returns, it calls req.Waiting with each phase of the evaluation.
 func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if !p.wanted {
 		return p.Gateway.Evaluate(ctx, req)

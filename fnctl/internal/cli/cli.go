@@ -74,8 +74,8 @@ func Run(ctx context.Context, env command.Environment, args []string) int {
 	return exitCode(err)
 }
 
-// hasNoColour reports whether the arguments contain --no-color. Run needs the answer before it parses the flags, so
-// that errors about other flags have no colour either.
+// hasNoColour reports whether the arguments contain --no-color. Run calls it before the flags are parsed. Otherwise, an
+// error about another flag would be printed in colour.
 func hasNoColour(args []string) bool {
 	if dash := slices.Index(args, "--"); dash >= 0 {
 		args = args[:dash]

@@ -108,8 +108,9 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	return c.show(ctx, name, resp)
 }
 
-// show prints the help text from a function's standard output, with a final newline as in kpt. With --local, it also
-// accepts help on standard error. Without --local, standard error may contain the progress of a download.
+// show prints the help text from a function's standard output. As in kpt, the text ends with a newline. With --local,
+// show prints standard error if standard output is empty. Without --local, show ignores standard error, because it may
+// contain the progress of a download.
 func (c *docCommand) show(ctx context.Context, name string, resp pipeline.Response) error {
 	help := string(resp.ResourceList)
 	if c.gateway.Local {

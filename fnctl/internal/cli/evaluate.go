@@ -91,8 +91,8 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	return output, errors.Join(err, c.results.write(c.env, []pipeline.Step{step}))
 }
 
-// saveFunction adds the function to the package's Kptfile for --save, so that fnctl render runs it too. As in kpt,
-// this Kptfile is changed even if --output redirects the resources.
+// saveFunction adds the function to the package's Kptfile if --save is set. fnctl render then runs this function too.
+// As in kpt, it changes the package's own Kptfile even if --output makes fnctl write the resources elsewhere.
 func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	if !c.function.save {
 		return nil

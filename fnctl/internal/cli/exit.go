@@ -33,8 +33,8 @@ func exitCode(err error) int {
 	return command.ExitOther
 }
 
-// summarizeError returns the error that fnctl prints last, with a note about the written files. For a failed function,
-// it omits the reason, because the progress display has already shown the reason.
+// summarizeError returns the error that fnctl prints last. The error may end with a note about the written files. If a
+// function failed, the error omits the reason, because the progress display has already shown the reason.
 func summarizeError(err error) error {
 	written := "nothing was written"
 	partly, isPartly := errors.AsType[*partlyWritten](err)

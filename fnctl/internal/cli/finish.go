@@ -96,8 +96,8 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 }
 
 // failUnplanned handles a package that cannot be rendered. It stores the error in the status of the package's Kptfile,
-// which would otherwise be out of date, and returns the error. As in kpt, an invalid Kptfile stays unchanged. The tree
-// is nil if the package cannot be read.
+// and returns the error. Otherwise, the status would still describe an earlier rendering. As in kpt, an invalid Kptfile
+// stays unchanged. The argument tree is nil if the package cannot be read.
 func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
 	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
 	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&
@@ -116,8 +116,9 @@ func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkg
 	return c.writeFailure(ctx, dir, tree, rendering, failure)
 }
 
-// failureChanges returns the file changes to write after a failed rendering: the Kptfile's status and, if the Kptfile
-// requests them, the changes of earlier functions. It omits deletions, so that a failed rendering deletes no file.
+// failureChanges returns the file changes to write after a failed rendering. They contain the Kptfile's status. If the
+// Kptfile requests it, they also contain the changes of the functions before the failure. They contain no deletions, so
+// that a failed rendering deletes no file.
 func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.Rendering, failure error,
 ) ([]pkgtree.Change, error) {
 	resources := rendering.Resources
@@ -133,7 +134,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is the error of a failed rendering that wrote files. The field written tells users about the files.
+// partlyWritten is the error of a failed rendering that wrote files. The field written describes these files to users.
 type partlyWritten struct {
 	error
 	written string

@@ -98,8 +98,8 @@ func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) 
 	return nil, nil
 }
 
-// withoutConfig separates the resources in the file of --fn-config from the function's input. configs is empty if the
-// file is outside of dir.
+// withoutConfig separates the function's configuration from its input. The result configs contains the resources in the
+// file of --fn-config, and others contains all other resources. If the file is outside of dir, configs is empty.
 func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
 	file, err := relativePath(dir, f.configFile)
 	if f.configFile == "" || err != nil {

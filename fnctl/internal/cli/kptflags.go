@@ -75,7 +75,7 @@ func (k *kptFlags) check() error {
 	return nil
 }
 
-// reportIgnored prints a line with those flags of kpt that the user set but that have no effect, and the reasons.
+// reportIgnored prints a line about flags of kpt that the user set but fnctl ignores. The line contains the reasons.
 func (k *kptFlags) reportIgnored(env command.Environment, flags *pflag.FlagSet) {
 	var messages []string
 	for _, name := range k.accepted {

@@ -111,8 +111,8 @@ func (f *outputFlags) diffPrinter(env command.Environment) *ui.Printer {
 	return env.OutPrinter()
 }
 
-// saveFiles writes changed files in place or, with --output, all files to a new directory. --dry-run only checks
-// whether the files of the package may be written.
+// saveFiles writes the changed files to the package. With --output, it instead writes all files to a new directory.
+// With --dry-run, it writes nothing, and only checks whether the files of the package may be written.
 func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {

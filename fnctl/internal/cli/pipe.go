@@ -79,8 +79,8 @@ func writeSource(out io.Writer, dirs []string, output, configFile string) error 
 	return pkgtree.WriteListFor(out, config, resources)
 }
 
-// sourceConfig reads the file of --fn-config. fnctl source adds this configuration to its output, for the next
-// function. As in kpt, annotations of the configuration contain the file's path. The result is nil if file is empty.
+// sourceConfig reads the resource in the file of --fn-config. It returns nil if file is empty. fnctl source outputs the
+// resource as the next function's configuration. As in kpt, annotations of the resource contain the file's path.
 func sourceConfig(file string) (*yaml.RNode, error) {
 	if file == "" {
 		return nil, nil

@@ -68,7 +68,7 @@ var unreachable = account{
 	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is the error text for a timeout if the gateway also sent the reason for the function's wait.
+// timedOut is the error text for a timeout. It is used if the gateway's {message} explains the function's wait.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",

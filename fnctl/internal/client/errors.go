@@ -53,7 +53,8 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 		cerr = connect.NewError(connect.CodeUnknown, err)
 	}
 	failure := detailOf[*functionrunnerv1.FunctionFailure](cerr)
-	// The function ran and failed if the error has failure details. Runners without such details send an internal error.
+	// An error with failure details means that the function ran and failed. A runner that sends no failure details reports
+	// such a failure as an internal error.
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
 		return &pipeline.FunctionError{
 			Image: req.Image, Message: cerr.Message(), Failure: failure, Results: result.FromFailure(failure),
@@ -123,7 +124,7 @@ func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (proble
 	return fill.Replace(a.problem), fill.Replace(a.advice)
 }
 
-// filler replaces placeholders in templates of error texts, such as {image}, by the values of the failed call.
+// filler returns a replacer for error templates. It replaces placeholders such as {image} by values of the failed call.
 func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
 	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
@@ -140,21 +141,22 @@ func retryHint(cerr *connect.Error) string {
 	return ""
 }
 
-// brokenConnection reports whether the connection to the gateway failed. A canceled call counts as failed, because a
-// server that speaks another protocol may reset the stream. Callers must first check for a cancellation by the user.
+// brokenConnection reports whether the connection to the gateway failed. A server that speaks another protocol may
+// reset the stream, which appears as a canceled call. A canceled call therefore counts as a failed connection, and
+// callers must first check for a cancellation by the user.
 func brokenConnection(cerr *connect.Error) bool {
 	codes := []connect.Code{connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown}
 	return slices.Contains(codes, cerr.Code()) && !connect.IsWireError(cerr)
 }
 
-// explainsTimeout reports whether a timeout error contains the reason for the wait. Only our gateway sends this reason.
+// explainsTimeout reports whether a timeout error explains the function's wait. Only errors of our gateway explain it.
 func explainsTimeout(cerr *connect.Error) bool {
 	return cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr) &&
 		cerr.Message() != context.DeadlineExceeded.Error()
 }
 
-// WaitedFor adds the last known reason for a function's wait to the error of an evaluation that timed out. It does not
-// change other errors, or an error that already contains the gateway's own reason.
+// WaitedFor adds the reason for a function's wait to a timeout error. The argument what is the last known reason. If
+// the error is not a timeout, or if it already contains the gateway's own reason, WaitedFor returns it unchanged.
 func WaitedFor(err error, what string) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {

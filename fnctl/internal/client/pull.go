@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// passedOn matches prefixes such as "resolve IMAGE: ", which servers between the registry and fnctl add to an
-// error. fnctl removes them, because its own error text contains the image's name already.
+// passedOn matches prefixes of error messages, such as "resolve IMAGE: ". Servers that pass a registry's error on to
+// fnctl add these prefixes. fnctl removes them, because its own error text already contains the image's name.
 var passedOn = regexp.MustCompile(
 	`^(?:unable to (?:get the [a-z ]+ for|evaluate) \S+(?: with pod evaluator)?: |resolve \S+: )+`)
 
@@ -55,7 +55,7 @@ var pullCauses = []pullCause{
 	},
 }
 
-// explainImage returns the reason and the remedy of a failed pull. If the message is about another error, ok is false.
+// explainImage returns the reason and the remedy of a failed pull. ok reports whether message is about a failed pull.
 func explainImage(image, message string, local bool) (problem, advice string, ok bool) {
 	reason := passedOn.ReplaceAllString(message, "")
 	if strings.Contains(reason, "registries are not called offline") {

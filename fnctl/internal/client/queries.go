@@ -152,8 +152,8 @@ func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallErro
 	}
 }
 
-// nearestImage returns the image whose repository is most similar to the misspelled name wrong. It is empty if no image
-// is similar. The result contains the registry only if wrong contains a slash.
+// nearestImage returns the image whose repository is most similar to wrong, a misspelled name. If no repository is
+// similar, it returns "". If wrong contains no slash, the result contains neither registry nor directories.
 func nearestImage(wrong string, images []string) string {
 	byRepository := map[string]string{} // the last image of a repository has the highest tag
 	for _, image := range images {

@@ -48,9 +48,9 @@ func CheckChoice(flag, value string, choices ...string) error {
 	return fmt.Errorf("takes %s for %s, got %q", strings.Join(choices, " or "), flag, value)
 }
 
-// RejectLink returns an error if the output path of a flag is a symbolic link. A relative path must not lead through a
-// link either, because an untrusted checkout may contain links to any file of the user. Links of the system, such as
-// /tmp on macOS and /dev/stdout, are permitted.
+// RejectLink returns an error if the output path of a flag is a symbolic link. It also rejects a relative path that
+// leads through a link. This is because an untrusted checkout may contain links to any file of the user. Links of the
+// system, such as /tmp on macOS and /dev/stdout, are permitted.
 func RejectLink(flag, path string) error {
 	path = filepath.Clean(path) // Lstat follows a link if the path ends with a slash
 	info, err := os.Lstat(path)

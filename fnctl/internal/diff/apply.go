@@ -38,8 +38,8 @@ func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	return patched, nil
 }
 
-// pathsOf returns the paths of a file before and after a change, without the prefixes a/ and b/ of Git's patches. If
-// the patch contains object ids or a rename, as from `git diff`, the parser has already removed the prefixes.
+// pathsOf returns a file's paths before and after a change. It omits the prefixes a/ and b/ of paths in Git's patches.
+// For a patch with object ids or a rename, as from `git diff`, the parser has already removed the prefixes.
 func pathsOf(change *gitdiff.File) (before, after string) {
 	if change.NewOIDPrefix != "" || change.IsRename {
 		return change.OldName, change.NewName

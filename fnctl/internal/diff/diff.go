@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// missing is the path in a patch for a file that does not exist, before its creation or after its deletion.
+// missing stands for a nonexistent file in a patch: the old path of a created file, and the new path of a deleted file.
 const missing = "/dev/null"
 
 // Unified returns a change as a unified diff that `patch -p1` accepts.
@@ -30,8 +30,8 @@ func Unified(c pkgtree.Change) string {
 	return string(diff.Diff(before, c.Before, after, c.After))
 }
 
-// quotePath quotes a path with control characters, hidden characters or invalid UTF-8, which might end the line or
-// control the terminal. It uses the quotes of C strings, because the program patch understands them.
+// quotePath quotes a path with control characters, hidden characters or invalid UTF-8. Without quotes, such a path
+// might break the line or control the terminal. The quotes are as in C, because the program patch understands them.
 func quotePath(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
 		!strings.ContainsFunc(path, excerpt.IsHidden) {

@@ -257,8 +257,8 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	return errors.Join(err, logErr)
 }
 
-// impliedVariables lists the environment variables that kyaml sets for every function. For a gateway, which passes no
-// variables to functions, fnctl drops them without an error, because no user set them.
+// impliedVariables lists the variables that kyaml sets for every function. A gateway passes no variables to functions.
+// fnctl then rejects the user's variables, but drops the implied variables, because no user set them.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
 // checkEnvironment returns an error for variables of the user if the function runs at a gateway, because gateways pass
@@ -272,8 +272,9 @@ func (c *dockerRun) checkEnvironment() error {
 	return nil
 }
 
-// reportFailure writes a failed function's log to standard error and its output to standard output. A gateway returns
-// only the results as output. The returned error contains docker's exit code.
+// reportFailure writes a failed function's log to standard error and its output to standard output. For a function at a
+// gateway, the output contains only the results, because a gateway returns no other output of a failed function. The
+// returned error contains docker's exit code.
 func (c *dockerRun) reportFailure(failed *pipeline.FunctionError, output []byte) error {
 	var code int
 	switch failed.Failure.GetReason() {

@@ -95,13 +95,14 @@ func (g Gateway) server(services ...Service) *httptest.Server {
 	return server
 }
 
-// Process returns a function that calls the argument process on its input, through kyaml's framework for functions.
+// Process returns a [Function] that passes each input to the argument process, with kyaml's function framework.
 func Process(process framework.ResourceListProcessorFunc) Function {
 	return processBy(func(list *kio.ByteReadWriter) error { return framework.Execute(process, list) })
 }
 
-// ProcessOld is like Process, but imitates an old SDK. Two annotations of a resource contain its file's path, and old
-// SDKs change only one of them. kyaml's framework would copy the change to the other annotation.
+// ProcessOld is like Process, but imitates a function with an old SDK. Two annotations of each resource contain the
+// path of the resource's file. Old SDKs change only one of the two annotations. ProcessOld therefore does not use
+// kyaml's framework, which would copy the change to the other annotation.
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	return processBy(func(list *kio.ByteReadWriter) error {
 		items, err := list.Read()

@@ -41,8 +41,9 @@ func (c Config) args() []string {
 // connection. Callers must close the forwarder.
 type Forwarder struct {
 	config Config
-	// turn is a channel of capacity 1 that serves as a lock. It contains the running kubectl process, or nil. Each
-	// receiver must send a process or nil back, so that no two goroutines start kubectl.
+	// turn is a lock in the form of a channel of capacity 1. The channel contains the running kubectl process, or nil if
+	// none was started. A goroutine that receives this value must send a process or nil back. This prevents two goroutines
+	// from starting kubectl concurrently.
 	turn chan *process
 }
 

@@ -26,7 +26,7 @@ type process struct {
 // killDelay is the maximum time for which child processes of a stopped kubectl may keep its output open.
 const killDelay = 5 * time.Second
 
-// start starts kubectl and returns when its port is open. kubectl exits after a call of end, or with the gateway's pod.
+// start starts kubectl and returns when its port is open. kubectl runs until end is called or the gateway's pod exits.
 func start(ctx context.Context, args []string) (*process, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	cmd := exec.CommandContext(running, "kubectl", args...)

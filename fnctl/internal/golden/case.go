@@ -144,8 +144,9 @@ type testRun struct {
 	code          int
 }
 
-// run runs the test on a copy of the package and compares the outcome with the expected outcome. It then repeats the
-// command on its own output, because functions must be idempotent. With --update, it only stores the outcome.
+// run runs the test on a copy of the package. It compares the outcome with the expected outcome. It then repeats the
+// command on the command's own output and expects the same outcome, because functions must be idempotent. With
+// --update, it instead stores the outcome as the expected outcome.
 func (c *testCase) run(ctx context.Context, test *testCommand, flags []string) error {
 	scratch, err := os.MkdirTemp("", "fnctl-test-*")
 	if err != nil {
@@ -259,7 +260,8 @@ func (c *testCase) updateExpected(ctx context.Context, r testRun) error {
 	for _, change := range pkgtree.Diff(r.before, r.after) {
 		patch.After = append(patch.After, diff.Unified(change)...)
 	}
-	// Without results, we empty results.yaml but keep the file, because later updates write it only if it exists.
+	// If there are no results, we empty an existing results.yaml instead of deleting it. This is because later updates
+	// write results.yaml only if the file exists.
 	results := pkgtree.Change{Path: resultsFile, After: append([]byte{}, r.results...)}
 	var changes []pkgtree.Change
 	for _, change := range []pkgtree.Change{patch, results} {
@@ -274,7 +276,7 @@ func (c *testCase) updateExpected(ctx context.Context, r testRun) error {
 	return pkgtree.Apply(ctx, filepath.Join(c.dir, expectedDir), changes)
 }
 
-// sourceFS is a package without the directories .expected and .git. It rejects packages that are too large.
+// sourceFS provides a package's files, without .expected and .git. It returns an error if the package is too large.
 type sourceFS struct {
 	fs.FS
 

@@ -49,7 +49,7 @@ type testCommand struct {
 // run is a function that runs a command of fnctl with the given arguments, and returns its exit code.
 type run = func(ctx context.Context, env command.Environment, args []string) int
 
-// NewCommand returns the command fnctl test. The argument fnctl is a function that runs other commands in this process.
+// NewCommand returns the command fnctl test. Tests run other fnctl commands in this process by calling fnctl.
 func NewCommand(env command.Environment, fnctl run) *cobra.Command {
 	c := &testCommand{env: env, fnctl: fnctl}
 	cmd := &cobra.Command{

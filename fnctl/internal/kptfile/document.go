@@ -2,9 +2,9 @@
 
 package kptfile
 
-// document is a Kptfile with all of its fields, for decoding. Unknown fields are errors, as in kpt, because a
-// misspelled selector would otherwise select other resources than intended. Fields that rendering does not use are
-// declared so that decoding accepts them.
+// document contains all fields of a Kptfile, for decoding. Unknown fields are errors, as in kpt. Otherwise, a
+// misspelled selector would be ignored, and the function would receive other resources than intended. document
+// therefore also declares the fields that rendering does not use.
 type document struct {
 	APIVersion   string         `yaml:"apiVersion"`
 	Kind         string         `yaml:"kind"`

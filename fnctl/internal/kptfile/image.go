@@ -14,8 +14,8 @@ const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 // exactTag matches exact tags such as v0.4.5. All other values of the field tag are constraints such as ~0.4.
 var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
 
-// ImageName returns an image's full name with registry and tag, as kpt writes it. It ignores version constraints,
-// because only a gateway can select the tag for a constraint.
+// ImageName returns an image's full name with registry and tag, as kpt writes it. If the argument tag is a version
+// constraint, ImageName ignores it, because only a gateway can select a tag for a constraint.
 func ImageName(image, tag string) string {
 	if image == "" {
 		return ""
@@ -47,8 +47,8 @@ func CutTag(image string) (repository, tag string) {
 	return image[:colon], image[colon+1:]
 }
 
-// MayMean reports whether image, a name from a user, may mean the gateway's full image name reference. The gateway may
-// have added a registry and directories. If tag is set, reference may have any tag, because tag may be a constraint.
+// MayMean reports whether a user's name image may mean the gateway's image name reference. The user may have omitted
+// the registry and directories. If tag is set, reference may have any tag, because tag may be a constraint.
 func MayMean(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := CutTag(image)

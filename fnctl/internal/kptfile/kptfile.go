@@ -26,8 +26,8 @@ type Kptfile struct {
 	File string
 	// Name is the package's name.
 	Name string
-	// ParentsFirst makes this package's functions run before the functions of the packages inside it, on the resources of
-	// all these packages. It is effective only in the outermost package.
+	// ParentsFirst makes the package's functions run before the functions of the packages inside it. The package's
+	// functions then process the resources of all these packages. ParentsFirst is effective only in the outermost package.
 	ParentsFirst bool
 	// SaveOnFailure makes a failed rendering write the changes of the functions before the failed function. It is
 	// effective only in the outermost package.
@@ -63,7 +63,7 @@ type Function struct {
 	ConfigMap map[string]string `yaml:"configMap,omitempty"`
 	// Tag, if set, replaces the tag in Image. It is an exact tag or a version constraint.
 	Tag string `yaml:"tag,omitempty"`
-	// Name distinguishes functions of the same image when kpt merges a new version of a package.
+	// Name distinguishes functions with the same image. kpt uses it when it merges a new version of a package.
 	Name string `yaml:"name,omitempty"`
 	// Selectors choose the function's input. A resource is selected if it matches any selector, or if there are none.
 	Selectors []Selector `yaml:"selectors,omitempty"`
@@ -82,7 +82,7 @@ func (f Function) FullTitle() string {
 	return f.Title()
 }
 
-// Selector matches the resources whose properties equal all fields that are set in the selector.
+// Selector selects resources. It matches a resource if all fields that are set equal the resource's properties.
 type Selector struct {
 	APIVersion  string            `yaml:"apiVersion,omitempty"`
 	Kind        string            `yaml:"kind,omitempty"`

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// Regular expressions for errors of the YAML library, which fnctl translates. The original errors contain names of
-// our Go types, and the error of a wrong type also contains the value, which may be secret.
+// Regular expressions for errors of the YAML library, which fnctl replaces by its own texts. The library's errors
+// contain names of our Go types. If a value has a wrong type, the error also contains this value, which may be secret.
 var (
 	unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type (.+)$`)
 	wrongType    = regexp.MustCompile(`^line (\d+): cannot unmarshal !!(\w+)(?s:.*) into (.+)$`)
@@ -78,7 +78,7 @@ func kindOf(name string) string {
 	return "a map"
 }
 
-// fieldsOf returns the names of a Go type's YAML fields, to suggest the right name for a misspelled field.
+// fieldsOf returns the YAML fields of the Go type with this name. They are suggestions for a misspelled field.
 func fieldsOf(name string) []string {
 	var names []string
 	seen := map[reflect.Type]bool{}

@@ -45,8 +45,8 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	return replaced, nil
 }
 
-// Create returns the YAML node at a path of fields, and creates missing or empty fields. The last field gets the given
-// kind, and all other fields become maps. In the last field and in empty fields, each entry has its own line.
+// Create returns the YAML node at a path of field names. It creates missing or empty fields. The last field gets the
+// given kind, and all other fields become maps. In the last field and in empty fields, each entry has its own line.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode

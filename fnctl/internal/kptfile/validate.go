@@ -20,7 +20,7 @@ type FieldError struct {
 	Field string
 	// Value is the value in the file. It is empty if the field as a whole is wrong.
 	Value string
-	// Reason is the end of a sentence that begins with the field, such as "must name a file".
+	// Reason follows the field and the value in the error text. An example is "must name a file".
 	Reason string
 }
 

@@ -26,7 +26,7 @@ import (
 // AppleContainer is Apple's container runtime. It starts a virtual machine for each container.
 const AppleContainer = "container"
 
-// Dockers are the container runtimes that kpt supports, with the same command line, in the order of preference.
+// Dockers are the container runtimes that kpt supports, in order of preference. All have the command line of docker.
 var Dockers = []string{"docker", "podman", "nerdctl"}
 
 // ContainerRuntimes are the supported container runtimes in the order of preference.
@@ -41,17 +41,18 @@ type Containers struct {
 	Program string
 	// Offline forbids pulls of images.
 	Offline bool
-	// Variables are added to the environment of functions, as KEY=VALUE. A bare KEY gets its value from the runtime's
-	// environment. This hides secret values from other users, who can read the runtime's arguments.
+	// Variables are added to the environment of functions, as KEY=VALUE or KEY. The runtime gets the value of a bare KEY
+	// from its own environment. This keeps secret values out of the runtime's arguments, which other users can read.
 	Variables []string
 	// Help is true if functions are called with the argument --help.
 	Help bool
-	// Network returns an error if an image's function must not use the network. If Network is nil, no function may use it.
+	// Network returns an error if an image's function must not use the network. Otherwise, it returns nil. If the field is
+	// nil, no function may use the network.
 	Network func(image string) error
 }
 
-// FindContainers returns the first container runtime in names that is installed on this machine. It skips fnctl
-// itself, which users may install under the name of a container runtime, usually first in PATH.
+// FindContainers returns the first container runtime in names that is installed on this machine. It skips programs that
+// are fnctl itself. Users may install fnctl under the name of a container runtime, usually first in PATH.
 func FindContainers(names ...string) (*Containers, error) {
 	for _, name := range names {
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) { //nolint:forbidigo // exec.LookPath reads it too
@@ -64,8 +65,8 @@ func FindContainers(names ...string) (*Containers, error) {
 	return nil, fmt.Errorf("functions cannot run on this machine: install %s", strings.Join(names, ", "))
 }
 
-// isOwn reports whether a program is fnctl, as a link or as a copy of any version. If fnctl is installed as docker,
-// fnctl would otherwise call itself endlessly.
+// isOwn reports whether a program is fnctl itself. The program may be a link to fnctl, or a copy of any version.
+// Without this check, fnctl would call itself endlessly if it is installed as docker.
 func isOwn(program string) bool {
 	own, ok := debug.ReadBuildInfo()
 	info, err := buildinfo.ReadFile(program)
@@ -90,8 +91,8 @@ func (c *Containers) CheckDaemon(ctx context.Context) error {
 // removeTimeout is the maximum duration of the removal of a container whose function was stopped.
 const removeTimeout = 10 * time.Second
 
-// exitNotRun is the exit code of a container runtime that could not start the container. The codes 126 and 127 mean
-// that the program in the container did not start.
+// exitNotRun is the exit code if the container runtime could not start the container. In contrast, the codes 126 and
+// 127 mean that only the program in the container did not start.
 const exitNotRun = 125
 
 // Evaluate implements [pipeline.Evaluator].
@@ -124,8 +125,8 @@ func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeli
 	return resp, err
 }
 
-// removeContainer stops and removes a container, even if ctx has expired. When we kill 'docker run', its container
-// continues to run. We ignore errors, because some runtimes return one if the container was not created yet.
+// removeContainer stops and removes a container, even if ctx has expired. When we kill 'docker run', the container
+// continues to run. We ignore errors, because some runtimes fail if the container was not created yet.
 func (c *Containers) removeContainer(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()

@@ -75,8 +75,8 @@ func (e *Evaluator) execute(
 	}
 }
 
-// runProgram runs a program and reads its output until the program and all child processes have closed it, so that
-// truncated output never counts as complete. The program is stopped when ctx expires.
+// runProgram runs a program and reads its output. It reads until the program and all of its child processes have closed
+// the output, because truncated output must never count as complete. It stops the program when ctx expires.
 func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -123,7 +123,7 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 	return failed
 }
 
-// limitedBuffer stores a program's output. If the output exceeds limit, it stops the program by a call of full.
+// limitedBuffer stores a program's output. If the output exceeds limit, it calls full, which stops the program.
 type limitedBuffer struct {
 	buf   bytes.Buffer
 	limit int

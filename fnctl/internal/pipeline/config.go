@@ -35,9 +35,9 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// updateConfig replaces the function's configuration by its current version, because earlier functions may have changed
-// it. If an earlier function deleted the configuration, the original stays in use. If the file now contains several
-// resources, the first resource is used.
+// updateConfig replaces the function's configuration by its current version in resources. This is because earlier
+// functions may have changed it. If its file now contains several resources, the first resource is used. If an earlier
+// function deleted the configuration, the original configuration stays in use.
 func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {
 		// As in kpt, paths are compared as strings: ./fn.yaml differs from fn.yaml.

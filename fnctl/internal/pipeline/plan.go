@@ -30,8 +30,8 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places contains the file annotations of each resource before a mutator runs. The keys are numbers that kyaml assigns
-	// to the resources in an annotation. places is nil for a validator.
+	// places contains the file annotations of each resource before a mutator runs. kyaml numbers the resources in an
+	// annotation while the mutator runs, and these numbers are the keys of places. For a validator, places is nil.
 	places map[string]map[string]string
 }
 
@@ -125,8 +125,8 @@ func ReadPlan(dir string, options Options) (*pkgtree.Tree, *Plan, error) {
 	return tree, plan, err
 }
 
-// unplannedError converts an error about a package's resources to a [PlanError] of the package's first function,
-// because reports list errors by function. It returns err if the package has no functions.
+// unplannedError assigns an error about a package's resources to the package's first function. It returns a [PlanError]
+// of this function, because reports list errors by function. If there are no functions, it returns err.
 func unplannedError(pkg *pkgtree.Package, err error) error {
 	p := pkg.Kptfile.Pipeline
 	for _, f := range slices.Concat(p.Mutators, p.Validators) {

@@ -28,9 +28,9 @@ type run struct {
 	result *Rendering
 }
 
-// outerFirst renders outer packages before the packages inside them, if the Kptfile requests it by ParentsFirst.
-// The functions of a package receive its own resources and the resources of the packages inside it. Packages run in
-// sequence, because functions may move resources to another package.
+// outerFirst renders outer packages before the packages inside them. It is used if the Kptfile requests this order by
+// ParentsFirst. The functions of a package receive its own resources and the resources of the packages inside it.
+// Packages run in sequence, because a function may move resources to another package, whose input then changes.
 func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error) {
 	levels := root.byLevel()
 	own := make(map[string][]*yaml.RNode, len(levels)) // keys are labels of packages
@@ -81,8 +81,8 @@ func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatterResources distributes the output of a package's functions to this package and the packages inside it. The map
-// own gets the resources by package label. Resources of unknown packages belong to this package.
+// scatterResources distributes the output of p's functions among p and the packages inside it. It stores the resources
+// in the map own, whose keys are package labels. A resource with the label of an unknown package is assigned to p.
 func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil

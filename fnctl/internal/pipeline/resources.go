@@ -67,8 +67,8 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		(r.GetApiVersion() == "" && r.GetKind() == "Kustomization")
 }
 
-// wording contains error texts for a resource outside of the package, and for two resources with the same file and
-// index. The input and the output of functions have different texts.
+// wording contains error texts about the files of resources. outside is about a resource outside of the package, and
+// twice about two resources with the same file and index. A function's input and output have different texts.
 type wording struct{ outside, twice string }
 
 var (

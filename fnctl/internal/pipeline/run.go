@@ -58,8 +58,9 @@ func (r *Renderer) runCall(ctx context.Context, call Call, resources []*yaml.RNo
 	return output, Step{Call: call, Outcome: outcome}, err
 }
 
-// evaluateCall evaluates a function on resources and stores the function's log and results in outcome. As in kpt,
-// kyaml's filter encodes the ResourceList, and restores comments and the order of fields in the function's output.
+// evaluateCall evaluates a function on resources, and stores the function's log and results in outcome. As in kpt, it
+// calls the function through a filter of kyaml. The filter encodes the ResourceList. It also restores comments and the
+// order of fields in the function's output.
 func (r *Renderer) evaluateCall(ctx context.Context, call Call, resources []*yaml.RNode,
 	outcome *Outcome,
 ) ([]*yaml.RNode, error) {
@@ -140,7 +141,7 @@ func explainOutput(output []byte, err error) error {
 }
 
 // checkOutput checks a function's output, and assigns new resources to the function's package. Two annotations of a
-// resource contain its file's path. If an old SDK changed only one of them, we use the changed annotation, as in kpt.
+// resource contain its file's path, but old SDKs change only one. As in kpt, we then use the changed annotation.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
@@ -156,9 +157,9 @@ func (c Call) checkOutput(output []*yaml.RNode) error {
 	return checkResources(output)
 }
 
-// Mutate runs a function on the resources that its selectors match, and returns all resources. While a function with
-// selectors runs, each resource has an id in an annotation. After an error, resources contains no changes of the
-// function.
+// Mutate runs a function on the resources that its selectors match, and returns all resources. If the function has
+// selectors, each resource has an id in an annotation while the function runs. By the ids, Mutate merges the output
+// with the resources that were not selected. After an error, resources contains no changes of the function.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	call.updateConfig(resources)
 	if !call.isSelective() {
@@ -177,8 +178,8 @@ func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNod
 	return merged, step, clearIDs(merged)
 }
 
-// runMutator runs a function on all given resources. It first stores their file annotations, which
-// [Call.checkOutput] compares with the function's output.
+// runMutator runs a function on all given resources. It first stores the resources' file annotations.
+// [Call.checkOutput] later compares them with the function's output, to find the annotations that the function changed.
 func (r *Renderer) runMutator(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	var err error
 	if call.places, err = kio.PreprocessResourcesForInternalAnnotationMigration(resources); err != nil {

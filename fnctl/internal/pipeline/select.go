@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// idAnnotation identifies a resource while a function runs, so that the function's output can be merged with the
-// resources that were not selected. kpt uses the same annotation key, which functions preserve.
+// idAnnotation contains the id of a resource while a function runs. By the ids, fnctl merges the function's output with
+// the resources that were not selected. kpt uses the same annotation key, which functions preserve.
 const idAnnotation = "internal.config.kubernetes.io/kpt-resource-id"
 
 func setIDs(resources []*yaml.RNode) error {
@@ -37,8 +37,9 @@ func resourceID(resource *yaml.RNode) string {
 	return resource.GetAnnotations()[idAnnotation]
 }
 
-// selectResources returns the resources that match any selector of the function, or all resources if it has no
-// selectors. Excluded resources are omitted. An exclusion without properties excludes no resource.
+// selectResources returns the resources that the function receives. It selects the resources that match any selector,
+// or all resources if there are no selectors. It then omits resources that match an exclusion. An exclusion without
+// properties matches no resource.
 func (c Call) selectResources(resources []*yaml.RNode) []*yaml.RNode {
 	f := c.Function
 	var selected []*yaml.RNode
@@ -75,8 +76,8 @@ func matchAll(want, have map[string]string) bool {
 	return true
 }
 
-// mergeOutput replaces each selected resource by the function's output with the same id, and returns all resources. It
-// removes selected resources without output, and appends new resources.
+// mergeOutput returns all resources after a function changed the selected resources. It replaces each selected resource
+// by the output with the same id, or removes it if there is no such output. It appends new resources in the output.
 func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	isSelected := map[string]bool{}
 	for _, r := range selected {

@@ -10,12 +10,13 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// task renders one package, after the packages inside it and concurrently with other packages. As an [Observer], it
-// stores the events of its functions, so that users see the packages in a fixed order.
+// task renders one package, after the packages inside it and concurrently with other packages. It implements
+// [Observer], and stores the events of the package's functions. Users then see the packages in a fixed order.
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the package's position in a serial rendering. first is the lowest index of the package and its subpackages.
+	// index is the package's position in a serial rendering, in which packages run one after another. first is the lowest
+	// index among this package and the packages inside it.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -25,12 +26,12 @@ type task struct {
 	err    error
 
 	mu sync.Mutex
-	// live is the observer that currently shows this task's running function to the user, or nil.
+	// live is the observer that shows the task's running function to the user. It is nil if no function is shown.
 	live           Observer
 	started, shown int
 }
 
-// newTasks returns a task for each package of a plan, in the order of a serial rendering, inner packages first.
+// newTasks returns a task for each package of a plan. Inner packages precede outer packages, as in a serial rendering.
 func newTasks(plan *Plan) []*task {
 	var tasks []*task
 	var add func(*Plan) *task
@@ -85,8 +86,8 @@ func (t *task) renderPackage(ctx context.Context, r *Renderer) {
 	t.output, t.err = (&run{Renderer: r, result: &t.result}).runPipeline(ctx, t.plan, resources)
 }
 
-// startTasks runs the tasks concurrently. If a task fails, later tasks are skipped, because a serial rendering
-// would not reach them. Callers must call stop, which cancels all tasks and waits for them.
+// startTasks runs the tasks concurrently and returns at once. If a task fails, it skips later tasks, because a serial
+// rendering would not reach them. Callers must call the returned function, which cancels all tasks and waits for them.
 func (r *Renderer) startTasks(ctx context.Context, tasks []*task) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	slots := make(chan struct{}, r.Jobs)
@@ -133,8 +134,8 @@ func (t *task) replayEvents(observer Observer) {
 	}
 }
 
-// resourcesUpTo returns the resources of a package tree at the end of a serial rendering that fails at the task with
-// the given index. It omits packages that the rendering does not reach.
+// resourcesUpTo returns the resources of a package tree at the end of a failed rendering. The rendering is serial and
+// fails at the task with the given index. Packages that it does not reach are omitted.
 func (t *task) resourcesUpTo(index int) []*yaml.RNode {
 	if t.index <= index {
 		return t.output
@@ -179,8 +180,8 @@ func (t *task) setLive(live Observer) {
 	}
 }
 
-// Waiting implements [Observer]. Unless the running function is shown to the user, it drops the event, because the
-// reason for waiting would be out of date later.
+// Waiting implements [Observer]. It passes on the event only while the user sees the running function. Otherwise, it
+// drops the event, because the reason for waiting would be out of date when the user sees the function.
 func (t *task) Waiting(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -63,8 +63,8 @@ func Diff(before, after map[string][]byte) []Change {
 	return changes
 }
 
-// Files returns the content of each file with resources, by path. A file whose resources are equivalent to the original
-// resources stays unchanged. A changed file keeps its line endings and documents with only comments.
+// Files returns the content of each file with resources, by path. If a file's resources are equivalent to the original
+// resources, its content stays unchanged. A changed file keeps its line endings and documents with only comments.
 func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	byFile, err := groupByFile(resources)
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	return files, nil
 }
 
-// endLines converts data to Windows line endings if before, the original content, has only Windows line endings.
+// endLines converts data to Windows line endings if all lines of before have them. before is the original content.
 func endLines(data, before []byte) []byte {
 	ends := bytes.Count(before, []byte("\r\n"))
 	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {

@@ -23,7 +23,7 @@ import (
 const (
 	// maxFileBytes is the maximum size of a file, so that an untrusted package cannot exhaust the memory.
 	maxFileBytes = 64 << 20
-	// maxIgnoreBytes is the maximum size of a .krmignore file. fnctl compares each path with all of its patterns.
+	// maxIgnoreBytes is the maximum size of a .krmignore file. Each path is compared with all patterns, which takes time.
 	maxIgnoreBytes = 1 << 20
 	// MaxPackageBytes is the maximum size of all files of a package together, so that they fit into memory.
 	MaxPackageBytes = 256 << 20
@@ -77,8 +77,8 @@ func (d *disk) read(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s has more than %d MiB", d.displayPath(name), maxFileBytes>>20)
 }
 
-// open opens a regular file for reading. It rejects pipes, and never waits for their writers. It also rejects links
-// to Git's files, which functions must not see or change.
+// open opens a regular file for reading. It rejects pipes without waiting for a writer. It also rejects links to Git's
+// files, because functions must not see or change these files.
 func (d *disk) open(name string) (*os.File, error) {
 	if link, err := d.root.Lstat(name); err == nil && link.Mode()&fs.ModeSymlink != 0 {
 		target, err := resolveLinks(d.root.Name(), name)
@@ -127,8 +127,8 @@ func (d *disk) displayPath(name string) string {
 	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
 }
 
-// listFiles returns the paths of the resource files below a directory, or of a single file. It omits Git's
-// directories, files that .krmignore excludes and, unless subpackages is true, files of packages inside the directory.
+// listFiles returns the paths of the resource files below a directory, or of a single file. It omits Git's directories
+// and files that .krmignore excludes. If subpackages is false, it also omits packages inside the directory.
 func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	var found []string
 	base := name
@@ -181,7 +181,7 @@ func (k kyamlDisk) CleanedAbs(file string) (filesys.ConfirmedDir, string, error)
 	return filesys.ConfirmedDir(file), "", nil
 }
 
-// Exists implements filesys.FileSystem. A link exists even if its target does not.
+// Exists implements filesys.FileSystem. It returns true for a symbolic link even if the link's target is missing.
 func (k kyamlDisk) Exists(file string) bool {
 	_, err := k.disk.root.Lstat(relativeOf(file))
 	return err == nil

@@ -25,24 +25,24 @@ const (
 	oldIDAnnotation    = "config.k8s.io/id"
 )
 
-// bookkeeping lists the annotations that pass the file, the package and the number of a resource to functions. They do
-// not belong to the user and are never written to files.
+// bookkeeping lists internal annotations, which contain a resource's file, package and number for functions. They do
+// not belong to the user, so fnctl never writes them to files.
 var bookkeeping = []string{
 	PackageAnnotation,
 	kioutil.PathAnnotation, oldPathAnnotation,
 	kioutil.IndexAnnotation, oldIndexAnnotation,
 	kioutil.IdAnnotation, oldIDAnnotation,
 	kioutil.SeqIndentAnnotation,
-	// kyaml removes this annotation only if the function succeeds.
+	// After a failed function, kyaml does not remove this annotation, so fnctl must remove it.
 	migrationAnnotation,
 }
 
-// migrationAnnotation contains the number that kyaml assigns to a resource while a function runs. kyaml does not
-// export this key.
+// migrationAnnotation is the key of kyaml's annotation that numbers resources while a function runs. We define it here,
+// because kyaml does not export it.
 const migrationAnnotation = "internal.config.kubernetes.io/annotations-migration-resource-id"
 
-// groupByFile groups resources by file, ordered by index. As in kpt, a resource without an index gets the highest
-// index in its file, and resources with equal indexes keep their order.
+// groupByFile groups resources by file, and sorts the resources of each file by index. As in kpt, resources with equal
+// indexes keep their order. A resource without an index gets the highest index in its file.
 func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	byFile := map[string][]*yaml.RNode{}
 	for _, r := range resources {
@@ -123,7 +123,7 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 // WriteList writes resources as a ResourceList. Annotations contain the path of each resource's file in the tree.
 func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
 
-// WriteListFor is [WriteList] with a function's configuration as functionConfig. config may be nil.
+// WriteListFor is like [WriteList], but also writes config as the list's functionConfig. It omits a config that is nil.
 func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) error {
 	placed := make([]*yaml.RNode, 0, len(resources))
 	for _, r := range resources {
@@ -146,7 +146,7 @@ func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) erro
 	}.Write(placed)
 }
 
-// placeInTree makes a resource's path annotations relative to the tree's root, instead of to its package.
+// placeInTree converts a resource's path annotations. They become relative to the tree's root, not to the package.
 func placeInTree(r *yaml.RNode) error {
 	if path := FileInTree(r); path != "" {
 		for _, key := range []string{kioutil.PathAnnotation, oldPathAnnotation} {

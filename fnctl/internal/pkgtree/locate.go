@@ -78,8 +78,8 @@ func lineOf(node *yaml.Node, parts []string) int {
 	return node.Line
 }
 
-// entryOf finds the map entry at the beginning of a path, and returns it with the rest of the path. A key may consist
-// of several parts, because annotation keys contain dots. All results are nil if no entry matches.
+// entryOf returns the key and value of the map entry at the beginning of a path. It also returns the rest of the path.
+// A key may consist of several parts, because annotation keys contain dots. All results are nil if no entry matches.
 func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []string) {
 	for n := 1; n <= len(parts); n++ {
 		for i := 0; i+1 < len(node.Content); i += 2 {

@@ -13,9 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// MayWrite reports whether a function may write a file with this path. The path must be inside the package, and
-// outside of Git's directory, because Git runs programs from its hooks and configuration. As on Windows, a backslash
-// also separates elements.
+// MayWrite reports whether a function may write a file with this path. The path must be inside the package. It must
+// also be outside of Git's directory, because Git runs programs that its hooks and configuration name. On all systems,
+// a backslash also separates elements of the path, as on Windows.
 func MayWrite(file string) bool {
 	if !filepath.IsLocal(filepath.FromSlash(file)) {
 		return false
@@ -28,8 +28,8 @@ func MayWrite(file string) bool {
 	return true
 }
 
-// isGit reports whether some file system may treat a name as .git. macOS ignores case and hidden characters. Windows
-// ignores dots and spaces at the end, accepts a stream's name after a colon, and accepts the short name git~1.
+// isGit reports whether any file system may treat a name as .git. macOS ignores case and hidden characters. Windows
+// ignores dots and spaces at the end, and a colon with a stream's name. It also accepts the short name git~1.
 func isGit(name string) bool {
 	name = strings.Map(func(r rune) rune {
 		if excerpt.IsHidden(r) {
@@ -42,8 +42,9 @@ func isGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// isRepository reports whether a directory of any name is a bare Git repository or the Git directory of a worktree.
-// Like Git, it checks for files such as HEAD, in any spelling that the file system permits. These files may be links.
+// isRepository reports whether a directory is a bare Git repository or a worktree's Git directory. The directory may
+// have any name. Like Git, isRepository checks for files such as HEAD, which may be links. Their names may have any
+// spelling that the file system permits, such as head.
 func isRepository(root *os.Root, dir string) bool {
 	contains := func(name string, isDir bool) bool {
 		info, err := root.Lstat(path.Join(dir, name))
@@ -68,9 +69,9 @@ func isOfGit(root *os.Root, file string) bool {
 // mayWriteTo is like [MayWrite], but also rejects files in Git directories of any name. The path must contain no link.
 func mayWriteTo(root *os.Root, file string) bool { return MayWrite(file) && !isOfGit(root, file) }
 
-// HiddenPath returns the path of a hidden file below dir. A file is hidden if a name in its path begins with a dot. If
-// only the path with resolved links is hidden, HiddenPath returns the resolved path. For other files, it returns "".
-// Shells and file managers do not show hidden files, and other programs may read them as configuration or run them.
+// HiddenPath returns file if this file below dir is hidden, and "" otherwise. A file is hidden if a name in its path
+// begins with a dot. If only the path with resolved links is hidden, the result is the resolved path. Hidden files are
+// a risk: shells and file managers do not show them, but other programs may read them as configuration or run them.
 func HiddenPath(dir, file string) string {
 	target, _ := resolveLinks(dir, file) // empty if dir does not exist yet
 	for _, name := range []string{file, target} {
@@ -81,8 +82,8 @@ func HiddenPath(dir, file string) string {
 	return ""
 }
 
-// resolveLinks resolves all symbolic links in the path of a file below dir, and returns the result relative to dir. The
-// file and its innermost directories need not exist. A link to a missing file is an error.
+// resolveLinks resolves all symbolic links in the path of a file below dir. It returns the resolved path, relative to
+// dir. The file and its parent directories need not exist, but a link to a missing file is an error.
 func resolveLinks(dir, file string) (string, error) {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -40,7 +40,7 @@ func (p *Package) Owns(resource *yaml.RNode) bool {
 	return resource.GetAnnotations()[PackageAnnotation] == p.Label()
 }
 
-// Adopt assigns resources without a package, such as resources that a function created, to this package.
+// Adopt makes this package the owner of all resources without a package. For example, functions create such resources.
 func (p *Package) Adopt(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		if r.GetAnnotations()[PackageAnnotation] != "" {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ReadList reads a ResourceList or YAML documents from a stream. The parameter what names the stream in errors,
-// such as "standard input". The returned reader contains the functionConfig of the ResourceList.
+// ReadList reads a ResourceList or YAML documents from a stream. The second result is the reader, which contains the
+// functionConfig of the ResourceList. The argument what names the stream in errors, such as "standard input".
 func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error) {
 	data, err := io.ReadAll(io.LimitReader(in, MaxPackageBytes+1))
 	switch {

@@ -46,8 +46,8 @@ func sameResources(before, after []*yaml.RNode) bool {
 	})
 }
 
-// sameNode compares the values, the order of fields, and the comments at the ends of lines. It ignores quotes,
-// indentation and other style, because a function that only decodes and encodes a resource has not changed it.
+// sameNode reports whether two nodes have equal values, order of fields and line comments. It ignores quotes,
+// indentation and other style, because a function may change the style just by decoding and encoding a resource.
 func sameNode(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.ShortTag() == b.ShortTag() && sameValue(a, b) &&
 		a.Anchor == b.Anchor && a.LineComment == b.LineComment &&
@@ -59,9 +59,10 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// commentOutline returns the comments on lines of their own. Each text begins with the number of values before the
-// comment, which represents its position. YAML nodes cannot represent the position, because the YAML library may attach
-// the same comment to different nodes in a file and in a ResourceList. Repeated comments count once.
+// commentOutline returns the comments that have lines of their own. Each text begins with the number of values before
+// the comment, such as "3 # ports". The number represents the comment's position. A YAML node cannot represent the
+// position, because the YAML library may attach the same comment to different nodes in a file and in a ResourceList.
+// Repeated comments count once.
 func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0

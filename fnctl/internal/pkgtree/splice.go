@@ -13,8 +13,8 @@ import (
 // statusField is the field of a resource that tools write. The author of the resource writes all other fields.
 const statusField = "status"
 
-// spliceChanges replaces only the status in the text of a file, so that the author's text is not converted to kyaml's
-// format. It returns false unless the file has a single resource and only its status changed.
+// spliceChanges replaces only the status in a file's text. The other text keeps the author's format, which kyaml would
+// change. It returns true on success, and false if there are several resources or other changes.
 func spliceChanges(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
 	if len(before) != 1 || len(after) != 1 || !sameResources(withoutStatus(before[0]), withoutStatus(after[0])) {
 		return nil, false
@@ -49,8 +49,8 @@ func encodeStatus(value *yaml.RNode, style string) (string, error) {
 	return out.String(), err
 }
 
-// cutStatus returns the text before and after the status of a resource. Without a status, it splits the text where
-// kpt would write a status, before the comments at the end of the file.
+// cutStatus returns the text before and after the status of a resource. Without a status, it splits the text at the
+// place where kpt would write a status. This place is before the comments at the end of the file.
 func cutStatus(text string) (head, tail string) {
 	var fresh yaml.Node
 	if yaml.Unmarshal([]byte(text), &fresh) != nil || len(fresh.Content) != 1 {
@@ -75,7 +75,7 @@ func cutStatus(text string) (head, tail string) {
 	return strings.Join(lines[:end], ""), strings.Join(lines[end:], "")
 }
 
-// lastComments returns the number of lines before the last comments of a file. The argument comments is their text.
+// lastComments returns the number of lines before a file's last comments, whose text is in comments.
 func lastComments(lines []string, comments string) int {
 	left := 0
 	for line := range strings.Lines(comments) {

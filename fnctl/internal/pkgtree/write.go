@@ -39,8 +39,8 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 	return nil
 }
 
-// Check returns an error if [Apply] would reject the path of a change, or the current content of the changed file. It
-// does not find write errors, such as read-only files, because it writes nothing.
+// Check returns an error if [Apply] would reject a change. It checks the path of each change, and the current content
+// of each changed file. It does not find write errors, such as read-only files, because it writes nothing.
 func Check(dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -94,17 +94,18 @@ func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing
 // temporary files next to their targets, which takes time and may fail. It then renames them.
 type staging struct {
 	root *os.Root
-	// steps are the remaining renames. They run before the deletions, so that an interruption loses no content.
+	// steps are the remaining renames. The deletions run after all renames. Otherwise, an interruption could delete
+	// content before it is written to another file.
 	steps, deletions []step
 	// dirs are the directories created for new files, outermost first. They are removed after an error.
 	dirs []string
 }
 
-// step replaces a file by a temporary file, or deletes the file.
+// step is the last part of a change. It renames a temporary file to the target, or deletes the target.
 type step struct {
 	path string // path of the change
 	temp string // file that replaces target, empty for a deletion
-	// target is the file to replace or delete. A change through a link replaces the linked file, and the link stays.
+	// target is the file to replace or delete. If a changed file is a link, target is the linked file, and the link stays.
 	target string
 }
 
@@ -132,8 +133,8 @@ func (s *staging) prepareChange(c Change) error {
 	return nil
 }
 
-// targetOf returns the path of the file to create, replace or delete, with resolved links in its directories. Links
-// must not lead out of the package, and the target must not be a file of Git.
+// targetOf returns the path of the file to create, replace or delete. Links in the file's directories are resolved. It
+// returns an error if the path leads out of the package, or to a file of Git.
 func targetOf(root *os.Root, c Change) (string, error) {
 	dir, err := resolveLinks(root.Name(), path.Dir(c.Path))
 	target := path.Join(dir, path.Base(c.Path))

@@ -37,7 +37,7 @@ const podsExamples = `  # Show all function pods
   # Count the pods that are ready
   fnctl pods -o json | jq '[.pools[].pods[]? | select(.state == "STATE_READY")] | length'`
 
-// asWide is the value of --output for all columns. Without --output, fnctl pods prints a narrow table.
+// asWide is the value of --output that selects a table with all columns. The default is a narrow table.
 const asWide = "wide"
 
 type podsCommand struct {

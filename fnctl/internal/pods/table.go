@@ -94,8 +94,8 @@ func since(t *timestamppb.Timestamp, now time.Time) string {
 
 // Table formats rows.
 type Table struct {
-	// Wide shows all columns, and the reason for a pod's state on the pod's line. If it is false, the reason is on
-	// separate lines, and each row fits into 80 columns unless the pod's name is very long.
+	// Wide selects a table with all columns and with the reason for a pod's state on the pod's line. The narrow table
+	// shows the reason on separate lines. Its rows fit into 80 columns unless the pod's name is very long.
 	Wide bool
 	// Width is the width of the terminal. Long pod names and long reasons are cut to fit. 0 means no limit.
 	Width int
@@ -103,7 +103,7 @@ type Table struct {
 	widths []int // widths of the columns, which never shrink
 }
 
-// cells returns the cells of a row that are aligned in columns, and separately the reason for the pod's state.
+// cells returns a row in two parts: the cells to align in columns, and the reason for the pod's state.
 func (t *Table) cells(r Row) (aligned []string, reason string) {
 	if t.Wide {
 		return []string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node, r.Owner}, r.Reason

@@ -40,7 +40,7 @@ type Cache struct {
 	max         int64
 }
 
-// Open opens the cache in the user's directory. The evaluator next provides missing responses. Callers must close it.
+// Open opens the cache in the user's directory. For a missing response, the cache calls next. Callers must close it.
 func Open(fingerprint Fingerprint, next pipeline.Evaluator) (*Cache, error) {
 	parent, err := os.UserCacheDir()
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	return resp, nil
 }
 
-// read returns the response in a cache file. ok is false if the file is missing or damaged. The file contains a
-// checksum of all following bytes, the length of the ResourceList, the ResourceList and the log.
+// read returns the response in a cache file. ok is true unless the file is missing or damaged. The file begins with a
+// checksum of the rest of the file. The rest is the length of the ResourceList, the ResourceList and the log.
 func read(name string) (resp pipeline.Response, ok bool) {
 	data, err := os.ReadFile(name)
 	if err != nil || len(data) < sha256.Size+8 {

@@ -140,8 +140,8 @@ func (r *Report) functions() []function {
 	return all
 }
 
-// locate adds the file and line of the resource or field to a result. The file is empty if the result names neither
-// a file nor a resource of the package.
+// locate returns a result with the file and line of its resource or field. The file is empty if the result names
+// neither a file nor a resource of the package.
 func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResult {
 	located := locatedResult{
 		Message: strings.TrimSpace(record.Message), Severity: string(record.Level()),
@@ -154,7 +154,7 @@ func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResul
 	if record.File != nil && record.File.Path != "" {
 		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
 	}
-	// If the result names no known file, or a path relative to an inner package, we use the file of the result's resource.
+	// The result may name no known file, or a path relative to an inner package. We then use the file of its resource.
 	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
 		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}

@@ -84,7 +84,7 @@ func newCondition(failure error) condition {
 }
 
 // failureMessage returns the reason of a failed rendering, for the condition in the Kptfile. It omits the output of a
-// failed function, which is already in the function's entry in the status.
+// failed function, because the function's entry in the status already contains this output.
 func failureMessage(failure error) string {
 	if failed, ok := errors.AsType[*pipeline.FunctionError](failure); ok {
 		return fmt.Sprintf("function %q failed", failed.Image)

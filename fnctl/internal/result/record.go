@@ -64,7 +64,7 @@ func (r Record) String() string {
 	return fmt.Sprintf("[%s]%s %s", r.Level(), place, strings.TrimSpace(r.Message))
 }
 
-// Parts of a result. The types are from resourcelist, so that gateways and fnctl read these parts in the same way.
+// Parts of a result. Gateways and fnctl read them in the same way, because both use the types of package resourcelist.
 type (
 	// Reference names a resource.
 	Reference = resourcelist.ResourceRef

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// FromYAML decodes a ResourceList's results. Older functions write a map whose field items contains the results.
+// FromYAML decodes a ResourceList's results. Older functions write a map, whose field items contains the results.
 func FromYAML(node *yaml.RNode) ([]Record, error) {
 	if node.IsNilOrEmpty() {
 		return nil, nil

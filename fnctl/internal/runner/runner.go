@@ -28,14 +28,14 @@ type Runner interface {
 	Dial(ctx context.Context) (net.Conn, error)
 	// Sandboxes describes the method that starts sandboxes, as text for users.
 	Sandboxes() string
-	// Fingerprint identifies everything that affects a function's output besides its input, so that the output can be
-	// cached. It is empty for functions whose output depends on the network.
+	// Fingerprint identifies all that affects a function's output, except the input. The cache uses it in its keys. It is
+	// empty if the output depends on the network, because such output must not be cached.
 	Fingerprint(ctx context.Context, image, tag string) (string, error)
 	// Close stops the runner.
 	Close() error
 }
 
-// Launcher is the test result of a launcher, a program that starts sandboxes, such as bubblewrap.
+// Launcher is the result of testing a launcher. A launcher is a program that starts sandboxes, such as bubblewrap.
 type Launcher struct {
 	Name string `json:"name"`
 	// Problem is the reason for a failed test. It is empty if the launcher works.

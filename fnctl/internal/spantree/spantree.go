@@ -52,8 +52,8 @@ func (c Call) Lines(width int) []string {
 func (c Call) root() *span {
 	e := c.Evaluation
 	took := e.GetDuration().AsDuration()
-	// The clocks of the gateway and of the caller may differ, so that the start of the gateway's span is unknown. We
-	// assume that half of the time outside of the gateway passed before the span, and half after it.
+	// The start of the gateway's span is unknown, because the clocks of the gateway and of the caller may differ. We
+	// assume that the time outside of the gateway passed in equal parts before and after the span.
 	gateway := &span{name: "gateway", offset: max(c.Took-took, 0) / 2, took: took}
 	attempts := map[int32]*span{}
 	for _, phase := range e.GetPhases() {
@@ -110,8 +110,8 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span appends the line of a span and the lines of its children. It prints the text indent before the span's own line,
-// and the text below before the lines of the children.
+// span appends the line of a span and the lines of its children. The text indent begins the span's own line, and the
+// text below begins the lines of the children.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))

@@ -176,12 +176,12 @@ func problemsJSON(texts []string) string {
 	return ui.EscapeJSON(string(list))
 }
 
-// poolsTimeout is the timeout for the list of function pods, so that a hanging pod-manager does not stop the
-// display. The gateway queries all pod-managers for the list.
+// poolsTimeout is the timeout for the list of function pods. The gateway queries all pod-managers for the list. Without
+// the timeout, a hanging pod-manager would stop the display.
 const poolsTimeout = 3 * time.Second
 
-// takeSnapshot queries the gateway's current activity for fnctl top. If the list of function pods fails, the
-// snapshot contains the error and no pods. A gateway that does not run function pods is not an error.
+// takeSnapshot queries the gateway's current activity for fnctl top. If the query for function pods fails, the snapshot
+// contains the error instead of pods. If the gateway runs no function pods, the snapshot contains neither.
 func takeSnapshot(ctx context.Context, gateway *client.Gateway) (Snapshot, error) {
 	snapshot := Snapshot{Now: time.Now()}
 	var err error

@@ -49,8 +49,9 @@ func ValueJSON(value any) string {
 	return EscapeJSON(strings.TrimSuffix(out.String(), "\n"))
 }
 
-// secondsOf returns a regular expression for JSON fields with a duration such as "1.5s", which [JSON] replaces by a
-// number. It captures field name and number. It never matches inside strings, because their quotes are escaped.
+// secondsOf returns a regular expression for JSON fields with a duration, such as "1.5s". [JSON] replaces such a text
+// by a number. The expression captures the field's name and the number. It never matches inside a string, because
+// quotes inside a string are escaped.
 func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	names, seen := []string{"-"}, map[protoreflect.FullName]bool{}
 	var visit func(protoreflect.MessageDescriptor)

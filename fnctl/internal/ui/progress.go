@@ -23,7 +23,7 @@ import (
 // Progress shows the functions of a rendering while they run. It implements [pipeline.Observer].
 type Progress struct {
 	*Printer
-	// Live replaces the line of a running function by the line of its outcome. It requires a terminal.
+	// Live replaces the line shown during a function's run by the line of its outcome. It requires a terminal.
 	Live bool
 
 	// Width returns the current number of columns of the terminal. Zero, or a nil Width, means no limit.
@@ -133,7 +133,7 @@ func (p *Progress) Waiting(what string) {
 	}
 }
 
-// usualDuration is the number of columns for a duration, so that names are cut at the same column in all lines.
+// usualDuration is the width reserved for a duration, in columns. All lines then cut names at the same column.
 const usualDuration = len("12.345s")
 
 // Finished shows the outcome of a function, with its results and its log.
@@ -174,7 +174,7 @@ func (p *Progress) showFailure(err *pipeline.FunctionError) {
 	}
 	p.showLog(f.GetStderr())
 	// The error message may repeat the results and the log. We show it if there are no results and no log. We also show it
-	// if it does not repeat the log, and neither an exit code nor a signal ended the function.
+	// if it does not contain the log and the function failed for another reason than an exit code or a signal.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED

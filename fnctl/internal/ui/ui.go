@@ -93,8 +93,8 @@ func (p *Printer) writeResults(results []result.Record) {
 // sequence matches a terminal's escape sequences, which move the cursor or change colours.
 var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
-// Plain makes a text with colours, such as a function's log, safe to print. It removes escape sequences as a whole,
-// because Printable would remove only their control characters.
+// Plain makes a text with colours, such as a function's log, safe to print. It removes escape sequences as a whole.
+// Printable would remove only the control characters of a sequence, and leave the rest as text.
 func Plain(text string) string { return Printable(sequence.ReplaceAllString(text, "")) }
 
 // writeBlock writes a non-empty text as indented lines below a function's line.
