@@ -112,7 +112,7 @@ func (f *outputFlags) diffPrinter(env command.Environment) *ui.Printer {
 }
 
 // saveFiles writes the changed files to the package. With --output, it instead writes all files to a new directory.
-// With --dry-run, it writes nothing, and only checks whether the files of the package may be written.
+// With --dry-run, it writes nothing. It then only checks whether a package's own files may be written.
 func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {
