@@ -108,7 +108,7 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 }
 
 // reportProblems replaces the problems of one gateway and then reports the problems of all gateways. The pointer watch
-// is the key of the gateway in b.reports.
+// identifies the gateway, as its key in b.reports.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

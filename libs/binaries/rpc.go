@@ -32,9 +32,9 @@ const (
 	maxImages = 200_000
 )
 
-// Handler returns an RPC service that sends the binaries of source to gateways. The context that stopping returns is
-// done when the server shuts down. Running watches then fail with errStopping, so that gateways connect to another
-// replica.
+// Handler returns an RPC service that sends the binaries of source to gateways. The function stopping returns a context
+// that is done when the server shuts down. Running watches then fail with errStopping, so that gateways connect to
+// another replica.
 func Handler(stopping func() context.Context, source Source) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping()}
 }
@@ -118,9 +118,9 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce reports problems with binaries to the pod-manager, and passes each received list to the given callback.
-// When the callback returns different problems, watchOnce returns these problems, and the caller must report them in a
-// new request.
+// watchOnce reports problems with binaries to the pod-manager, and passes each received list to the callback use. If
+// the problems that use returns differ from the reported problems, watchOnce returns them. The caller must then report
+// them in a new request.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

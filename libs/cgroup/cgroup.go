@@ -49,8 +49,8 @@ func MachineMemory(file string) (total, available int64, ok bool) {
 }
 
 // uses lists the files that contain a container's memory use: first for cgroup version 2, then for version 1. The file
-// used contains the total in bytes. The file details contains further numbers by name. The fields inactive, active and
-// mapped are the names of its numbers for cached files.
+// used contains the total in bytes. The file details contains further numbers, each with a name. The fields inactive,
+// active and mapped contain the names of the numbers for cached files.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -119,8 +119,8 @@ func readNumber(file string) (number int64, ok bool) {
 }
 
 // Kills detects whether the kernel killed a process because the container ran out of memory. It compares the kernel's
-// count of such kills with the number of kills that Explain has already reported. Explain always returns an empty
-// string for nil and for the zero value. Kills is safe for concurrent use.
+// count of such kills with the number of kills that Explain has already reported. For a nil Kills and for the zero
+// value, Explain always returns an empty string. Kills is safe for concurrent use.
 type Kills struct {
 	root, counter string // directory of the control group, and its file that counts kills
 
@@ -145,8 +145,8 @@ func NewKills(root string) *Kills {
 }
 
 // Explain returns the cause and the remedy if the kernel killed a process because memory ran out. Otherwise it returns
-// an empty string. Callers must call Explain once for each process that died of a SIGKILL, unless they sent the
-// SIGKILL themselves. Each kill by the kernel explains the death of one process.
+// an empty string. Callers must call Explain once for each process that died of a SIGKILL, unless they sent the SIGKILL
+// themselves. This is because each kill by the kernel explains only the death of one process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""

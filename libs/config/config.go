@@ -198,8 +198,8 @@ func (c *Checks) ServiceURL(field, address string) {
 	c.That(ok || address == "", field, address, "http://host:port or https://host:port")
 }
 
-// Within adds the problems that the validation of a nested struct returned. It puts field, the name of the nested
-// struct, before the name of each setting. If field is empty, Within does not change the names.
+// Within adds the problems in err, which the validation of a nested struct returned. It puts field, the struct's name,
+// before the name of each setting. If field is empty, Within does not change the names.
 func (c *Checks) Within(field string, err error) {
 	err = changeProblems(err, func(p Problem) *Problem {
 		if field != "" {

@@ -31,8 +31,8 @@ type Config struct {
 	// Hidden contains files and directories that functions must not read, even in directories that they may read.
 	Hidden []string
 	// Shared contains directories that most programs expect to be writable, such as /tmp. A function may write to them
-	// only while no other function runs (see [Function.Shared]), and only if the directory is empty when [New] is called.
-	// Only functions may use the directories. TempDir may be one of the directories.
+	// only while no other function runs (see [Function.Shared]). It cannot write to a directory that is not empty when
+	// [New] is called. Only functions may use the directories. TempDir may be one of them.
 	Shared []string
 	// TempDir is the parent of the functions' temporary directories. Empty means the system's default.
 	TempDir string
@@ -67,8 +67,8 @@ var Certificates = []string{
 const (
 	// MaxFiles is the maximum number of open files of a process.
 	MaxFiles = 4096
-	// MaxCore is the maximum size of a core dump, in bytes. With 1, the kernel neither writes a core file nor pipes the
-	// dump to a program. With 0, it would still pipe the dump, which may contain resources of Porch's users.
+	// MaxCore is the maximum size of a core dump, in bytes. With 0, the kernel would still pipe the dump to a program, and
+	// the dump may contain resources of Porch's users. With 1, the kernel neither writes a core file nor pipes the dump.
 	MaxCore = 1
 	// KillFirst is the OOM score adjustment of functions. When memory runs out, the kernel kills functions first.
 	KillFirst = 1000
@@ -137,8 +137,8 @@ func (k kernel) missingFeatures() []string {
 	return lacks
 }
 
-// replacedFeatures describes the Landlock features that this kernel lacks but that weaker restrictions replace, and
-// the drawbacks of the replacements.
+// replacedFeatures describes missing Landlock features that weaker seccomp rules replace, and the drawbacks of these
+// rules. It returns nil if the kernel has all Landlock features, or if it supports no seccomp filters.
 func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil

@@ -17,7 +17,8 @@ import (
 const (
 	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir  = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// writeFile allows functions to read and write devices that discard or generate bytes, such as /dev/null.
+	// writeFile contains the rights to read and write a file. Functions get them only for devices that discard or generate
+	// bytes, such as /dev/null.
 	writeFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	// own contains the access rights for a function's own temporary directory. They do not allow functions to create or
@@ -45,10 +46,10 @@ var (
 		"os-release", "passwd", "perl", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3",
 		"resolv.conf", "rpc", "services", "shells", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes is the path of the proc file system. Functions may read its files but not list it, because language
-	// runtimes read information about themselves there. Node.js reads its memory limit, and starts a millisecond slower
-	// without its memory map. The memory, environment and files of processes outside of the function's Landlock domain
-	// stay unreadable, because Landlock treats such access as tracing.
+	// processes is the path of the proc file system. Functions may read its files, because language runtimes read
+	// information about themselves there. For example, Node.js reads its memory limit, and starts a millisecond slower
+	// without its memory map. Functions may not list /proc. They cannot read the memory, environment or files of processes
+	// outside of their Landlock domain, because Landlock treats such access as tracing.
 	processes = "/proc"
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
@@ -127,8 +128,9 @@ func (cfg Config) readablePaths() []string {
 	return paths
 }
 
-// pathsWithout returns paths that together cover root, except the hidden paths below it. It replaces each directory
-// that contains a hidden path by the directory's other entries, because Landlock rules can only allow access.
+// pathsWithout returns paths that together cover root, except the hidden paths below it. Landlock rules can only allow
+// access, so a rule for a directory would also allow the hidden paths in it. Therefore pathsWithout replaces such a
+// directory by the directory's other entries.
 func pathsWithout(root string, hidden []string) []string {
 	if slices.Contains(hidden, root) {
 		return nil

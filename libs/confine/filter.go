@@ -19,25 +19,25 @@ import (
 // filter is a seccomp program that can be loaded into the kernel.
 type filter struct{ program []unix.SockFilter }
 
-// Offsets of fields in struct seccomp_data, which describes a system call. The filter reads only the lower 32 bits of
-// an argument, because the kernel uses only them for an int. On little-endian machines such as amd64 and arm64, the
-// lower half begins at the offset of the argument.
+// Offsets of fields in struct seccomp_data, which describes a system call. An argument has 64 bits, but the kernel uses
+// only the lower 32 bits of an int. The filter therefore reads only these bits. On little-endian machines such as amd64
+// and arm64, they begin at the offset of the argument.
 const (
 	numberOffset    = 0
 	archOffset      = 4
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest system call number that we considered in our rules: file_setattr of Linux 6.17. Calls
-// with higher numbers, including amd64 calls with 32-bit pointers (x32), fail with "not implemented", so that programs
-// use older calls instead.
+// lastReviewed is the highest system call number that our rules consider: file_setattr of Linux 6.17. All calls with
+// higher numbers fail with "not implemented", so that programs use older calls instead. They include amd64 calls with
+// 32-bit pointers (x32).
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows all system calls except the given calls. The filter uses binary search,
-// because the kernel runs a filter once for every system call number when it loads the filter. With sequential
-// comparisons, loading would take three times as long as starting a thread.
+// newFilter returns a filter that allows all system calls except the given calls. When the kernel loads a filter, it
+// runs the filter once for every system call number. The filter therefore finds a call by binary search. With
+// sequential comparisons, loading would take three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
@@ -135,8 +135,8 @@ func (f *filter) loadFilter() error {
 	if f == nil {
 		return nil
 	}
-	// Without this flag, kernels before 5.16 enable mitigations against speculation attacks, which slow down filtered
-	// processes. Functions do not need these mitigations, because they do not run untrusted code that could read their
+	// This flag keeps kernels before 5.16 from enabling mitigations against speculation attacks, which slow down processes
+	// with a filter. Functions do not need the mitigations, because they run no untrusted code that could read their
 	// secrets.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble

@@ -41,8 +41,8 @@ func landlockABI() int {
 	return int(abi)
 }
 
-// tryRestrict returns an error if Landlock does not work. To test this, it puts the calling thread into a domain that
-// only forbids creating block devices, which this program never does.
+// tryRestrict returns an error if Landlock does not work. As a test, it puts the calling thread into a Landlock domain.
+// The domain only forbids creating block devices, so it never affects this program.
 func tryRestrict() error {
 	fd, err := createRuleset(&unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK})
 	if err != nil {

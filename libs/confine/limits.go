@@ -15,7 +15,8 @@ import (
 )
 
 // Set sets the resource limits of a process that runs as the given user and group. User zero means the user of this
-// program. Set never raises a limit. It also makes the kernel prefer this process as a victim when memory runs out.
+// program. Set never raises a limit. It also raises the OOM score of the process, so that the kernel kills this process
+// first when memory runs out.
 func (l Limits) Set(pid int, user, group uint32) (err error) {
 	if user == 0 {
 		return l.setAll(pid)
@@ -24,9 +25,9 @@ func (l Limits) Set(pid int, user, group uint32) (err error) {
 	return err
 }
 
-// asThread calls f on a thread with the given user and group as its real ids. Without CAP_SYS_RESOURCE, which root
-// lacks in containers, the kernel lets a thread limit only processes with the same real ids. The effective ids do not
-// change. If asThread cannot set the ids, it calls f anyway.
+// asThread calls f on a thread whose real ids are the given user and group. The effective ids do not change. In
+// containers, root lacks the capability CAP_SYS_RESOURCE. Without it, the kernel lets a thread limit only processes
+// with the same real ids. If asThread cannot set the ids, it calls f anyway.
 func asThread(user, group uint32, f func()) {
 	runtime.LockOSThread()
 	uid, gid := os.Getuid(), os.Getgid()
@@ -70,8 +71,8 @@ func (l Limits) setAll(pid int) error {
 // maxStack is the usual maximum size of a stack. The kernel includes this size in the private memory that it reports.
 const maxStack = 8 << 20
 
-// checkData returns an error if the process uses more private memory than DataBytes permits. The process may have
-// allocated it before the limit was set, and the kernel does not reclaim it.
+// checkData returns an error if the process uses more private memory than DataBytes permits. This can happen because
+// the kernel does not reclaim memory that the process allocated before the limit was set.
 func (l Limits) checkData(pid int) error {
 	if l.DataBytes == 0 { // local binaries have no such limit: save the read of a file
 		return nil

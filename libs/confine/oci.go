@@ -58,9 +58,9 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// Operators that an OCI rule uses to compare an argument. The operator bitsAre requires that the bits in Mask equal
-// Value. The operator notEqual requires a 64-bit argument other than Mask. A rule may compare each argument only once,
-// so "neither a nor b" requires several rules with bitsAre (see [allBut]).
+// Operators that an OCI rule uses to compare an argument. With bitsAre, the argument's bits in Mask must equal Value.
+// With notEqual, the whole 64-bit argument must differ from Mask. A rule may compare each argument only once. Therefore
+// "neither a nor b" requires several rules with bitsAre (see [allBut]).
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
 	notEqual = "SCMP_CMP_NE"
@@ -73,8 +73,8 @@ type ociArgument struct {
 	Operator string `json:"op"`
 }
 
-// ociArguments translates the forbidden arguments of a call into rules. Each rule is a list of comparisons. Together,
-// the rules match the same calls as cases.
+// ociArguments translates the forbidden arguments of a call into rules. Each rule is a list of comparisons, which must
+// all be true. Together, the rules match exactly the calls that cases describes.
 func ociArguments(cases []match) (rules [][]ociArgument) {
 	for _, conditions := range cases {
 		matching := [][]ociArgument{nil}
@@ -96,8 +96,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives translates the conditions on an argument into comparisons. The conditions are met if at least one
-// comparison is true. The result limited is false if the argument has no conditions.
+// ociAlternatives translates the conditions on an argument into comparisons. The conditions are met if at least one of
+// the returned comparisons is true. The result limited reports whether the argument has any conditions.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {
@@ -136,8 +136,8 @@ func compareBits(index, mask, value uint32) ociArgument {
 }
 
 // allBut returns comparisons that together match all values except the given values. It starts with the range of all
-// numbers. A range that contains a given value is split into two halves. A range without a given value becomes a
-// comparison.
+// 32-bit numbers. It repeatedly halves each range that contains a given value. Each range without a given value becomes
+// a comparison.
 func allBut(values []uint32, index uint32) (comparisons []ociArgument) {
 	var down func(prefix uint32, length int)
 	down = func(prefix uint32, length int) {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Actions of the seccomp filter for a forbidden system call. Most programs react to "not implemented" by using another
-// call.
+// Errors that the seccomp filter returns for a forbidden system call. After ENOSYS ("not implemented"), most programs
+// use another call instead.
 var (
 	forbidden      = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	notImplemented = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
@@ -45,9 +45,9 @@ var always = []string{
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
 
-// otherwise lists forbidden system calls that have an older alternative. They fail with "not implemented", so that
-// programs use the alternative. We forbid them because a seccomp filter cannot detect what they do, or because the
-// kernel limits their use by all programs of the machine together.
+// otherwise lists forbidden system calls for which programs have an older alternative. The calls fail with "not
+// implemented", so that programs use the alternative. We forbid some of them because a seccomp filter cannot detect
+// their effect, and the rest because the kernel limits their use by all programs of the machine together.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
 // optional lists forbidden system calls that programs can do without. The call fallocate only reserves space. The other
@@ -69,8 +69,8 @@ var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// filteredCalls returns the system calls that the filter forbids, with all or only with some arguments. Network is
-// true for functions that may use the network.
+// filteredCalls returns the system calls that the filter forbids. It forbids some of them only with certain arguments.
+// Network is true for functions that may use the network.
 func (k kernel) filteredCalls(network bool) ([]call, error) {
 	here, err := arch.GetInfo("")
 	if err != nil {
@@ -174,9 +174,9 @@ func othersProcesses() rules {
 	return r
 }
 
-// otherSockets matches the sockets that functions do not need. Functions need only the usual network protocols, and
-// the netlink sockets that resolvers use to query the kernel. Local (AF_UNIX) sockets would be useless: the sockets of
-// other programs are files without a Landlock rule, or have abstract names.
+// otherSockets matches the sockets that functions do not need. Functions need only the usual network protocols, and the
+// netlink sockets with which resolvers query the kernel. Local (AF_UNIX) sockets would be useless, because functions
+// cannot reach the sockets of other programs: these are files without a Landlock rule, or have abstract names.
 func otherSockets() []match {
 	var families match
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
@@ -191,10 +191,10 @@ func otherSockets() []match {
 	return []match{families, protocols, {{0, bpf.JumpEqual, unix.AF_NETLINK}, {2, bpf.JumpNotEqual, unix.NETLINK_ROUTE}}}
 }
 
-// addSignals adds rules for kernels on which Landlock cannot restrict signals. A process may signal only its own
-// process group, because a filter cannot determine the process that a pid belongs to. Go and C libraries signal their
-// own threads with tgkill, so we allow tgkill, except for signals to this program. A function can therefore signal
-// another function if it guesses the number of a thread.
+// addSignals adds rules for kernels on which Landlock cannot restrict signals. A filter cannot determine the process
+// that a pid belongs to, so a process may signal only its own process group. An exception is tgkill, because Go and C
+// libraries signal their own threads with it. It is allowed except for signals to this program. A function can
+// therefore signal another function if it guesses the number of a thread.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

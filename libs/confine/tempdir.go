@@ -23,8 +23,8 @@ const maxTempDepth = 64
 type TempDir struct {
 	dirs *tempDirs
 	path string
-	// shared contains the shared directories, such as /tmp, if the process may write to them. It is usually empty. The
-	// temporary directory may be inside one of these directories.
+	// shared contains the shared directories, such as /tmp, that the process may write to. It is usually empty. The
+	// temporary directory may be inside one of the shared directories.
 	shared []string
 }
 

@@ -75,8 +75,8 @@ func (t *tempDirs) openBase() (string, error) {
 	return base, nil
 }
 
-// removeBase removes the base directory with all temporary directories. If the removal fails, this program stops using
-// the base directory, and the next program to start removes it with sweep.
+// removeBase removes the base directory with all temporary directories. Even if the removal fails, this program no
+// longer uses the directory. The next program that starts then removes it with sweep.
 func (t *tempDirs) removeBase() {
 	if t == nil {
 		return

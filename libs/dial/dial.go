@@ -20,19 +20,19 @@ const (
 	// firstGap is the delay between the starts of two connection attempts in the first round. It doubles after each
 	// round.
 	firstGap = 25 * time.Millisecond
-	// round is the number of connection attempts in a round. The timeout of an attempt is seven times the delay between
-	// attempts, so at most round attempts run concurrently. The timeout grows with the delay in each round, so that
-	// attempts of later rounds succeed on slow networks too.
+	// round is the number of connection attempts in a round. An attempt times out after seven times the delay between
+	// attempts, so at most round attempts run concurrently. The delay and thus the timeout double in each round, so that
+	// later attempts succeed on slow networks too.
 	round = 8
 )
 
 // Func makes a single attempt to connect, as [net.Dialer.DialContext] does.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Staggered opens a TCP connection to address. While no attempt has been answered, it starts further attempts. It
-// returns any error except a timeout immediately, so that callers can retry refused connections. When ctx is done, it
-// returns the error of the attempt that timed out last, or the error of ctx. Until Staggered returns, it passes the
-// error of each failed attempt to the callback failed.
+// Staggered opens a TCP connection to address. While no attempt has been answered, it starts further attempts. If an
+// attempt fails with an error other than a timeout, it returns this error immediately, so that callers can retry
+// refused connections. When ctx is done, it returns the error of the attempt that timed out last, or else the error of
+// ctx. Before it returns, it passes the error of each failed attempt to the callback failed.
 func Staggered(ctx context.Context, attempt Func, address string, failed func(error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()

@@ -16,22 +16,22 @@ const (
 	// retryAfter is the delay before a retry that we suggest to callers whose request was rejected because the memory
 	// budget was used up.
 	retryAfter = time.Second
-	// timeout is the maximum time that a request waits in the queue for memory. It is long, because some callers do not
-	// retry: for them, a long wait is better than a rejection.
+	// timeout is the maximum time that a request waits in the queue for memory. It is long, because callers that do not
+	// retry prefer a long wait to a rejection.
 	timeout = 5 * time.Minute
-	// maxQueued is the maximum number of requests and answers that wait for memory. Half of them may belong to the
+	// maxQueued is the maximum number of requests and answers that wait for memory. At most half of them may belong to the
 	// same client address.
 	maxQueued = 1000
 
-	// shareDivisor limits each client address to three quarters of the memory budget, and each function to three quarters
-	// of an address's share.
+	// shareDivisor limits each client address to three quarters of the memory budget. It also limits each function to
+	// three quarters of an address's share.
 	shareDivisor = 4
-	// answerDivisor reserves an additional eighth of the memory budget for answers that are larger than their requests.
-	// Without this reserve, finished results would be lost. Each client address may use the whole eighth in addition to
-	// its share.
+	// answerDivisor reserves memory for answers that are larger than their requests: an eighth of the budget, in addition
+	// to the budget. Without this reserve, finished results would be lost. Each client address may use the whole reserve
+	// in addition to its share.
 	answerDivisor = 8
-	// unreadDivisor limits the receive buffers of waiting requests to half the size of the budget. The buffers are not
-	// part of the budget. Each client address may use half of this limit.
+	// unreadDivisor limits the receive buffers of waiting requests. The buffers use memory outside of the budget, up to
+	// half the size of the budget. Each client address may use half of this limit.
 	unreadDivisor = 2
 )
 
@@ -61,7 +61,7 @@ type Budget struct {
 // usage is the memory that the running evaluations of a function use.
 type usage struct {
 	bytes int64
-	ended time.Time // time when the last evaluation ended; initially the start of the first
+	ended time.Time // end of the last evaluation; before that, start of the first evaluation
 }
 
 // NewBudget returns a budget of limit bytes, for a server with the given HTTP/2 flow-control windows. Setting is the
@@ -185,12 +185,12 @@ func (b *Budget) checkQueue(w *waiter) error {
 	return nil
 }
 
-// maxUnread returns the maximum number of bytes that the queued requests of a connection may occupy in receive
-// buffers. The rest of the connection's HTTP/2 window is reserved for requests that are being read.
+// maxUnread returns the maximum size of receive buffers for a connection's queued requests, in bytes. The rest of the
+// connection's HTTP/2 window is reserved for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue removes the waiter w from the queue if the given function returns an error, and returns this error. If w
-// has already left the queue, leaveQueue does not call the function and returns nil.
+// leaveQueue removes the waiter w from the queue if the given function returns an error. It returns this error. If w
+// has already left the queue, leaveQueue returns nil without calling the function.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -46,8 +46,8 @@ type Config struct {
 	Service evaluatorconnect.FunctionEvaluatorHandler
 	// Budget limits the memory of requests and answers.
 	Budget *Budget
-	// MaxMessageBytes is the maximum size of each request and each response. The options passed to [NewHandler] must set
-	// the same limits in Connect.
+	// MaxMessageBytes is the maximum size of each request and each response. Callers of [NewHandler] must also pass
+	// options that set the same limits in Connect.
 	MaxMessageBytes int64
 	// Rejected, if not nil, is called with the error of each request that the handler rejected before reading it fully.
 	Rejected func(context.Context, error)
@@ -75,10 +75,11 @@ func Of(ctx context.Context) *Reservation {
 // NewHandler returns the HTTP path and the handler of the service, like the functions that Connect generates. The
 // handler does not compress responses.
 func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
-	// The interceptor exchangeLists is the first and thus the outermost, so that the tracing interceptor measures
-	// messages that include their lists.
+	// The interceptor exchangeLists is the outermost, because it is first. The tracing interceptor is inside, so it
+	// measures messages that include their lists.
 	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
-	// Connect must not compress messages, because type response inserts the list into the message that Connect writes.
+	// Connect must not compress messages, because type response inserts the list into the bytes that Connect writes. It
+	// cannot insert the list into compressed bytes.
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
 	path, next := evaluatorconnect.NewFunctionEvaluatorHandler(cfg.Service, options...)
 	return path, &receiver{cfg: cfg, connect: next}
@@ -123,8 +124,9 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			if err != nil {
 				return nil, wordEarlyDeadline(ctx, req, err)
 			}
-			// We leave the list in a response that is too large, so that Connect rejects the response. We also leave the list
-			// if the client does not use protocol buffers over gRPC, because Connect then serializes the list itself.
+			// We remove the list, because type response inserts it later. A response that is too large keeps its list, so that
+			// Connect rejects the response. If the client does not use protocol buffers over gRPC, the list also stays, because
+			// Connect then serializes it itself.
 			msg, isResponse := resp.Any().(*evaluator.EvaluateFunctionResponse)
 			if ok && isResponse && c.proto && int64(proto.Size(msg)) <= maxMessage {
 				c.response = msg.GetResourceList()
@@ -135,8 +137,8 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 	}
 }
 
-// wordEarlyDeadline names the function in the error of a request whose deadline passed before its evaluation began.
-// Connect's own error says only "context deadline exceeded".
+// wordEarlyDeadline rewords the error of a request whose deadline passed before its evaluation began. The new error
+// names the function, because Connect's own error says only "context deadline exceeded". Other errors stay unchanged.
 func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
 	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
 	given, ok := errors.AsType[*connect.Error](err)

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxRestBytes limits the size of the other fields in a message whose resource list we do not copy. Without a copy,
-	// the list keeps the memory of the whole message in use, including the other fields. If these fields are larger,
+	// maxRestBytes limits the size of the other fields in a message whose resource list we do not copy. Such a list keeps
+	// the memory of the whole message in use, including the other fields. If these fields are larger than maxRestBytes,
 	// Connect decodes the whole message and copies the list.
 	maxRestBytes = 64 << 10
 	// firstBytes is the number of bytes that must arrive before we allocate memory for the whole message. Thus clients
@@ -45,8 +45,8 @@ func isProto(contentType string) bool {
 	}, strings.ToLower(contentType))
 }
 
-// body is the request body that Connect reads. It omits the resource list of a gRPC message, because the service
-// receives the list without a copy.
+// body is the request body that Connect reads. It omits the resource list of a gRPC message, because Connect would copy
+// the list. The service receives the list from the interceptor exchangeLists instead.
 type body struct {
 	io.ReadCloser
 	call *call
@@ -60,8 +60,8 @@ type body struct {
 	read     int64       // number of bytes that Connect has read of a request that is not gRPC
 }
 
-// receiveRequest reserves memory for a request. If it is a gRPC request, receiveRequest also reads the message. It lets
-// Connect read requests in Connect's own protocol, which do not become larger when they are decoded.
+// receiveRequest reserves memory for a request, and reads the message of a gRPC request. It does not read requests in
+// Connect's own protocol. Connect reads these itself, because they do not become larger when they are decoded.
 func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength
@@ -94,8 +94,8 @@ func (b *body) reserveMemory(ctx context.Context, size int64) {
 	}
 }
 
-// failRequest makes Connect answer the request with err, an error from reading the request. If err is a
-// *connect.Error, package rpcserve rejected a client that sends too slowly. Such a request counts as rejected.
+// failRequest makes Connect answer the request with err, an error from reading the request. A *connect.Error is from
+// package rpcserve, and means that the client sends too slowly. Such a request counts as rejected.
 func (b *body) failRequest(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {

@@ -15,8 +15,8 @@ const (
 	// uses memory.
 	answerTimeout = 5 * time.Second
 	// stuckTimeout is the minimum time that a request waits for its function's share of the memory before it may be
-	// rejected. We reject the request only if no evaluation of the function has ended during this time, and other
-	// requests of the same client address wait for memory.
+	// rejected. We reject it only if no evaluation of the function has ended during this time. In addition, another
+	// request of the same client address must be waiting for memory.
 	stuckTimeout = time.Minute
 )
 
@@ -45,8 +45,8 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 }
 
 // Claim waits until the function's share of the memory budget has room for this request. A second call replaces the
-// function. If no evaluation of the function ends while other requests of the client address need memory, Claim
-// returns an error of class fault.Exhausted. If ctx is done, the error has the class of ctx's error.
+// function. Claim returns an error of class fault.Exhausted if no evaluation of the function ends while other requests
+// of the client address need memory. If ctx is done, the error has the class of ctx's error.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
@@ -69,8 +69,8 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 }
 
 // Answer ends the evaluation of a request, and waits until there is memory for its answer of size bytes. An answer that
-// is not larger than its request does not wait. If the wait takes too long because the client does not read earlier
-// answers, Answer returns an error of class fault.Exhausted. The caller must then discard the answer.
+// is not larger than its request does not wait. If the client does not read earlier answers, the wait may exceed its
+// time limit. Answer then returns an error of class fault.Exhausted, and the caller must discard the answer.
 func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
@@ -103,9 +103,9 @@ func (r *Reservation) release() {
 	})
 }
 
-// awaitAdmission waits until the budget has memory for the waiter w. After each interval, it calls the callback reject,
-// which may end the wait by returning an error. The budget is locked during the call. If ctx is done, the error of
-// awaitAdmission begins with text.
+// awaitAdmission waits until the budget has memory for the waiter w. After each interval, it locks the budget and calls
+// the callback reject. If reject returns an error, the wait ends with this error. If ctx is done, the returned error
+// begins with text.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

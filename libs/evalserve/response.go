@@ -11,8 +11,8 @@ import (
 )
 
 // response is a ResponseWriter that inserts the resource list into the message that Connect writes. It does not
-// implement http.Flusher, because Connect would then flush the response twice, after its message and after its
-// trailers. Each flush would wake the client.
+// implement http.Flusher. Otherwise Connect would flush the response twice, after its message and after its trailers,
+// and each flush would wake the client.
 type response struct {
 	http.ResponseWriter
 	call *call
@@ -24,9 +24,8 @@ func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // trailers is the flag in a gRPC-Web prefix that announces trailers instead of a message.
 const trailers = 0x80
 
-// errNotAPrefix is returned if Connect does not begin a response with the prefix of a message. This does not happen
-// today, but a later version of Connect may do it. Without this error, the client would get a message without a
-// resource list.
+// errNotAPrefix means that Connect did not begin a response with the prefix of a message. Without this error, the
+// client would get a message without a resource list. Connect always writes the prefix today, but this may change.
 var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
 
 // Write implements http.ResponseWriter. It inserts the list after the message's prefix, which Connect writes first.

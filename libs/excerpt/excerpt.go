@@ -56,10 +56,10 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// IsHidden reports whether a character is invisible or changes the display order of characters, and is not a control
-// character. An attacker can use such characters to make a text look like another text. They are bidirectional
-// overrides and isolates, zero-width characters, line separators and tags. The two variation selectors of emoji are
-// harmless and do not count as hidden.
+// IsHidden reports whether a character is invisible or changes the display order of characters. An attacker can use
+// such characters to make a text look like another text. Hidden characters are bidirectional overrides and isolates,
+// zero-width characters, line separators and tags. Control characters do not count as hidden. The two variation
+// selectors of emoji do not count either, because they are harmless.
 func IsHidden(r rune) bool {
 	return r > unicode.MaxASCII && r != '\ufe0e' && r != '\ufe0f' &&
 		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fault assigns each error to one of a few classes, which determine how callers react. Use [New] where the
-// meaning of an error is clear. Errors that wrap it with %w have the same class. Package rpcfault converts classes to
-// RPC codes. The health service returns the code NotFound itself, because its protocol requires this code.
+// meaning of an error is clear. An error that wraps such an error with %w has the same class. Package rpcfault converts
+// classes to RPC codes. The health service returns the RPC code NotFound directly, because its protocol requires it.
 package fault
 
 import (
@@ -20,8 +20,8 @@ const (
 	Internal Class = iota
 	// Invalid is a request that can succeed only after the caller has changed it.
 	Invalid
-	// NotFound is an image that an evaluator does not serve. The gateway then tries its next evaluator, so no other error
-	// may have this class. Porch treats NotFound like every other error, and stops rendering.
+	// NotFound is an image that an evaluator does not serve. No other error may have this class, because it makes the
+	// gateway try its next evaluator. Porch treats NotFound like every other error, and stops rendering.
 	NotFound
 	// Denied is a request that policy rejects.
 	Denied

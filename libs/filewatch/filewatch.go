@@ -22,8 +22,9 @@ const (
 	// settle is the time that a file must stay unchanged before we read it, because editors and Kubernetes change a file
 	// in several steps.
 	settle = 50 * time.Millisecond
-	// poll is the interval at which we read a file even without a notification of a change. Notifications are missing on
-	// some file systems, for a directory that did not exist before, and if the node has reached its inotify limit.
+	// poll is the interval at which we read a file even without a notification of a change. Some file systems send no
+	// notifications. Notifications are also missing if the directory did not exist before, or if the node has reached its
+	// inotify limit.
 	poll = 10 * time.Second
 )
 
@@ -37,8 +38,7 @@ func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, chan
 
 // Follow parses a file whenever its content changes, and passes the result to the callback use. The argument last is
 // the content that the caller already uses. If last is nil, the file may be missing at first. If Follow cannot read or
-// parse the content, it logs an error with the description of the file in the argument what. Follow returns when ctx is
-// done.
+// parse the file, it logs an error, in which the argument what describes the file. Follow returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -60,8 +60,8 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 }
 
 // WatchDirectory calls the given callback at the start, after changes in the directory at path, and periodically. Calls
-// do not overlap. WatchDirectory returns when ctx is done. Use it for a single mounted file too, because Kubernetes
-// replaces files of a ConfigMap or Secret by switching a symbolic link next to them.
+// do not overlap. WatchDirectory returns when ctx is done. Use it even for a single file of a mounted ConfigMap or
+// Secret, because Kubernetes replaces such files by switching a symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
@@ -80,13 +80,13 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 		return
 	}
 	defer func() { _ = watcher.Close() }()
-	// We add the directory before each wait, because a watch ends when its directory is deleted. Thus we notice a
+	// A watch ends when its directory is deleted. We add the directory before each wait, so that we also notice a
 	// directory that is created again.
 	runLoop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
-// runLoop calls the callback look after events of the watcher, and periodically, until ctx is done. It calls add before
-// each wait, so that the watcher also watches a directory that was created again.
+// runLoop calls the callback look after events of the watcher, and periodically, until ctx is done. Before each wait,
+// it calls the callback add, which makes the watcher watch the directory again if the directory was recreated.
 func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()

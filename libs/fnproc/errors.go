@@ -41,7 +41,7 @@ type StoppedError struct {
 
 func (e *StoppedError) Error() string { return fmt.Sprintf("the evaluation was stopped: %v", e.Cause) }
 
-// Unwrap returns Cause before Err, so that fault.Of uses the class of Cause.
+// Unwrap returns both errors. Cause is first, because fault.Of uses the class of the first error with a class.
 func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
 
 func limitError(stream string, limit int64) error {
@@ -203,9 +203,9 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the log of a sandbox launcher that failed before it started the function. The log of such a
-// launcher consists only of known messages of the launcher and their continuation lines. Any other line shows that the
-// function was started.
+// failureText returns the log of a sandbox launcher that failed before it started the function. Such a log consists
+// only of known messages of the launcher and their continuation lines. If the log contains any other line, the function
+// was started, and the result failed is false.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l.Direct || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

@@ -13,12 +13,12 @@ import (
 )
 
 // Launch configures a launcher: a program such as bubblewrap that runs the function in a sandbox. The program of the
-// command is then the launcher. The launcher must exit after the function, with the function's exit code, or with 128
-// plus the number of the signal that killed the function. When its process group is killed, no process of the sandbox
-// may remain.
+// command is then the launcher. The launcher must exit after the function, with the function's exit code. If a signal
+// killed the function, the exit code must be 128 plus the signal's number. When the launcher's process group is killed,
+// no process of the sandbox may remain.
 type Launch struct {
-	// Direct is true if the program of the command is the function itself and not a launcher. The runner then confines
-	// the function, and only the fields Name, Key and Limits apply.
+	// Direct is true if the program of the command is the function itself instead of a launcher. The runner then confines
+	// the function, and ignores all fields except Name, Key and Limits.
 	Direct bool
 	// Name is the name of the function. The path of the command does not identify the function, because all functions run
 	// with the same launcher.
@@ -30,17 +30,17 @@ type Launch struct {
 	// stands for any text.
 	Messages []string
 	Advice   string
-	// Files contains paths of files that the launcher inherits, open for reading, as descriptors 3 and higher.
+	// Files contains the paths of files that the launcher inherits as descriptors 3 and higher, open for reading.
 	Files []string
 	// Arguments, if not empty, contains arguments that the launcher reads from a pipe before it starts the function. The
-	// pipe's descriptor follows the descriptors of Files. Unlike [Command.Args], they do not appear in process lists.
+	// pipe's descriptor follows the descriptors of Files. Unlike [Command.Args], Arguments do not appear in process lists.
 	Arguments []byte
 	// Limits, if not nil, returns the resource limits for a started launcher. The runner sets them before it writes
 	// Arguments, and thus before the launcher starts the function.
 	Limits func() confine.Limits
 	// TempFiles, if not zero, is the maximum number of files in the sandbox's /tmp, and in its /dev/shm. It is for
 	// launchers that cannot set such a limit: the runner counts the files and kills a function that creates more.
-	// TempBytes is the size of both file systems, by which the runner recognizes them.
+	// TempBytes is the size of each of the two file systems. The runner recognizes them by this size.
 	TempFiles, TempBytes int64
 	// User and Group are the ids of the launcher process. User zero means the runner's own user and group.
 	User, Group uint32
@@ -69,9 +69,9 @@ func (c Command) keyParts() []string {
 	}
 }
 
-// openFiles opens the files that the sandbox launcher inherits, and a pipe for its arguments. The slice files includes
-// the reading end of the pipe. The file arguments is the writing end, or nil if there are no arguments. The caller
-// must close all of them, even after an error.
+// openFiles opens the files that the sandbox launcher inherits, and a pipe for its arguments. The result files includes
+// the reading end of the pipe. The result arguments is the writing end, or nil if there are no arguments. The caller
+// must close all returned files, even after an error.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	for _, path := range l.Files {
 		file, err := os.Open(path)
@@ -119,8 +119,8 @@ func (l *Launch) userCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: l.User, Gid: l.Group}
 }
 
-// chownPipes changes the owner of the pipes to the launcher's user, because functions may open the pipes again as
-// /dev/stdin or in /proc/self/fd.
+// chownPipes makes the launcher's user the owner of the pipes. Functions need this to open a pipe again, as /dev/stdin
+// or in /proc/self/fd.
 func (l *Launch) chownPipes(pipes []*os.File) error {
 	if l.User == 0 {
 		return nil
@@ -137,8 +137,7 @@ func (l *Launch) chownPipes(pipes []*os.File) error {
 // container runtimes do.
 const signaled = 128
 
-// translateExit replaces an exit code of a launcher that means "killed by a signal" by the signal that killed the
-// function.
+// translateExit translates a launcher's exit code above 128 into the signal that killed the function.
 func (l *Launch) translateExit(out *Outcome) {
 	if l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
@@ -148,8 +147,8 @@ func (l *Launch) translateExit(out *Outcome) {
 	out.Status = "signal: " + out.Signal.String()
 }
 
-// Starter starts launchers on a dedicated thread, because the kernel kills a launcher when the thread that started it
-// exits. Go may stop other threads at any time. The Starter's thread exits only when the Starter is closed or the
+// Starter starts launchers on a dedicated thread. The kernel kills a launcher when the thread that started it exits,
+// and Go may stop any other thread at any time. The Starter's thread exits only when the Starter is closed or the
 // program exits, even by a crash.
 type Starter struct {
 	starts chan func()

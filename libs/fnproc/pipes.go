@@ -35,8 +35,8 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 }
 
 // maxSize returns the maximum size of buf in bytes. One byte above the limit is enough to detect output that is too
-// long. If c.cut is true, we remove the middle of such output. The buffer may then exceed the limit by half, so that we
-// rarely copy bytes to remove the middle.
+// long. But if c.cut is true, we remove the middle of such output. The buffer may then exceed the limit by half, so
+// that we rarely copy bytes to remove the middle.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -48,10 +48,10 @@ func (c *collector) maxSize() int64 {
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
 // readAll reads the pipe until it is closed. If c.cut is true, it removes the middle of output that exceeds the limit.
-// Otherwise it keeps the beginning of such output and returns an error. It also returns an error if the callback
-// returns true for the number of bytes read so far: a spare process has then written too much before it got its input.
-// After the pipe's read deadline, readAll reads only the bytes that are already in the pipe. Thus no earlier output is
-// lost, and a process that continues to write cannot keep readAll from returning.
+// Otherwise it keeps the beginning of such output and returns an error. It passes the number of bytes read so far to
+// the callback tooMuch. If a spare process has written too much before it got its input, tooMuch returns true, and
+// readAll returns an error. After the pipe's read deadline, readAll reads only the bytes that are already in the pipe.
+// Thus no earlier output is lost, and a process that continues to write cannot keep readAll from returning.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	source := io.Reader(c.pipe)
@@ -118,8 +118,8 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 	return max(n, 0)
 }
 
-// unreadPart returns a reader of the bytes that a pipe currently contains. The reader never blocks. It may return fewer
-// bytes, because the kernel discards the rest of a packet (O_DIRECT), or because another process reads from the pipe.
+// unreadPart returns a reader of the bytes that a pipe currently contains. The reader never blocks. It returns fewer
+// bytes if another process also reads from the pipe, or if the kernel discards the rest of a packet (O_DIRECT).
 func unreadPart(pipe *os.File) (io.Reader, error) {
 	unread, err := countUnread(pipe)
 	return io.LimitReader(availableReader{pipe}, int64(unread)), err

@@ -25,9 +25,9 @@ const (
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
 // beginEvaluation records the start of an evaluation of cmd. It returns the command's set of spare processes, which
-// were started in advance, and a process that it reserved from the set. Each result may be nil. An evaluation without
-// input gets no spare process, because the Runner could not detect whether the process read its input. Callers must
-// call endEvaluation later.
+// were started in advance, and a process from the set that it reserved for the evaluation. Each result may be nil. For
+// example, an evaluation without input gets no spare process. This is because the Runner could not detect whether the
+// process read its input. Callers must call endEvaluation later.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -69,9 +69,9 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records whether an evaluation could use its spare process, and returns the argument used. It is false if
-// the process was already exiting when it was chosen, and did not read its input. The caller must then start a new
-// process.
+// usedSpare records whether an evaluation could use its spare process, and returns the same value. The value is false
+// if the process did not read its input, because it was already exiting when the evaluation chose it. The caller must
+// then start a new process.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,8 +247,8 @@ const (
 	stateEnded              // no longer usable
 )
 
-// startSpare starts a process of cmd before an evaluation needs it. The evaluation that uses the process must call its
-// method finish. If no evaluation uses the process, the Runner must call finish.
+// startSpare starts a process of cmd before an evaluation needs it. If an evaluation uses the process, the evaluation
+// must call the process's method finish. Otherwise the Runner must call finish.
 func (r *Runner) startSpare(cmd Command) (*process, error) {
 	p := r.newProcess(cmd)
 	p.spare.state.Store(stateSpare)
@@ -285,7 +285,7 @@ func (s *spareState) changeState(state int32) bool { return s.state.CompareAndSw
 
 func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 
-// tooMuch returns true if an unused spare process has written too much, and marks the process as unusable.
+// tooMuch reports whether an unused spare process has written too much. If so, it also marks the process as unusable.
 func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
 // readNothing reports whether the function has not read any of the written bytes of its input. It returns false for

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Delays before a spare process is started, after earlier spare processes of the command exited unused. The delay
-// doubles with each such exit, from firstBackoff to maxBackoff.
+// Delays before a spare process replaces a spare process that exited unused. The first delay is firstBackoff. It
+// doubles with each further such exit of the command, up to maxBackoff.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
@@ -20,8 +20,8 @@ const (
 
 // calm is the time that a processor must be free before we start a spare process. Many callers send their next request
 // right after an answer. Without this delay, we would start a process in between, and delay the next evaluation. We
-// also wait after an evaluation has taken a spare process, because starting the replacement would slow down a short
-// evaluation. We skip this second wait if the command has no other spare process.
+// also wait for this time after an evaluation has taken a spare process. Otherwise starting the replacement would slow
+// down a short evaluation. This second wait is skipped if the command has no other spare process.
 const calm = 20 * time.Millisecond
 
 // preforkPolicy decides when to start and kill spare processes. It performs no I/O and reads no clock. It is not safe
@@ -157,7 +157,8 @@ type plan struct {
 	wake time.Time
 }
 
-// nextPlan returns the next step of the Runner. It removes the processes to kill from their sets.
+// nextPlan returns the plan for the next step of the Runner. It removes the processes in plan.retire from their sets.
+// The Runner must then kill them.
 func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	var todo plan
 	for k, set := range policy.byKey {
@@ -182,15 +183,15 @@ func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	return todo
 }
 
-// isUrgent reports whether a spare process that an evaluation has just taken must be replaced immediately. Otherwise
-// the Runner starts the replacement after the evaluation, because waking a goroutine now would delay the evaluation.
+// isUrgent reports whether the Runner must immediately replace a spare process that an evaluation has just taken. If
+// not, it starts the replacement after the evaluation, because waking a goroutine now would delay the evaluation.
 func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a spare process of the set may start before the scheduled time of the Runner's next plan. If
-// so, the Runner must plan immediately. It does not plan after every evaluation, because this would cost processor time
-// under constant load.
+// isEarly reports whether a spare process of the set may start before the Runner's next plan is due. If so, the Runner
+// must plan immediately. It does not plan after every evaluation, because this would cost processor time under constant
+// load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }

@@ -45,7 +45,7 @@ type process struct {
 	reaped bool       // true if the kernel may have given its ids to another process
 	reason error      // reason why we killed the process, or nil
 	// exhausted is the resource that had run out when the Watch killed the process. The function then fails as if the
-	// kernel had killed it. After a kill for another reason, the runner returns an error.
+	// kernel had killed it, and reason is nil. After any other kill, the runner returns reason as an error.
 	exhausted resource
 }
 
@@ -127,10 +127,10 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// launch starts the program of the process as the leader of a new session. The process inherits the given files. A
-// session is more expensive than a process group, because Linux also creates a scheduling group for it. But in the
-// session of this program, a function could join the process group of this program. A sandbox launcher starts on the
-// thread of its Starter. A confined function starts on a new thread that confines itself.
+// launch starts the program of the process as the leader of a new session. The process inherits the given files. A new
+// process group would be cheaper, because Linux creates a scheduling group for each session. But a function that stays
+// in the session of this program could join the process group of this program. A sandbox launcher starts on the thread
+// of its Starter. A confined function starts on a new thread that confines itself.
 func (p *process) launch(files []*os.File) error {
 	setup, err := p.confiner.Prepare(p.permissions(), p.cmd.Env)
 	if err != nil {
@@ -175,9 +175,10 @@ type programStart struct {
 	err     error
 }
 
-// run confines the calling thread, starts the program, and registers the process before a Reaper can see it. It also
-// registers the process with the Watch, which would otherwise kill another function because of the memory of this
-// process. The process inherits the timer slack of the calling thread.
+// run confines the calling thread, starts the program, and registers the process. The registration happens before a
+// Reaper can see the process, because the Reaper would kill an unregistered process. run also registers the process
+// with the Watch. Otherwise the Watch would kill another function because of the memory of this process. The process
+// inherits the timer slack of the calling thread.
 func (s *programStart) run() {
 	if s.err = s.setup.RestrictThread(); s.err != nil {
 		return
@@ -214,8 +215,8 @@ func (p *process) gatherOutput(c *collector) {
 	}
 }
 
-// awaitExit waits until the main process has exited, and then closes p.exited. It does not reap the process, so that
-// the kernel does not reuse its pid, which is also its process group id.
+// awaitExit waits until the main process has exited, and then closes p.exited. It does not reap the process. The kernel
+// therefore does not reuse the process's pid, which is also the id of its process group.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	if !awaitHandle(p.handle) {
@@ -275,9 +276,9 @@ func (p *process) feedInput(stdin []byte) {
 // logPatience is the maximum wait for the end of a function's stderr after its stdout has ended.
 const logPatience = 2 * time.Second
 
-// awaitOutput waits until all processes that can write to a function's output have closed it, because a truncated
-// resource list must not pass as a complete list. If ctx is canceled, it kills these processes. It also waits for the
-// end of the function's log, for at most logPatience.
+// awaitOutput waits until all processes that can write to a function's output have closed it. Otherwise a truncated
+// resource list could pass as a complete list. If ctx is canceled, awaitOutput kills these processes. It also waits for
+// the end of the function's log, for at most logPatience.
 func (p *process) awaitOutput(ctx context.Context) {
 	select {
 	case <-p.output.ended:
@@ -308,7 +309,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Unlock()
 	p.interruptPipes()
 	p.unwatchTempDir()
-	// We unregister stdout before the wait, so that the Reaper kills orphans that still write to it and delay the wait.
+	// We unregister stdout before the wait. The Reaper then kills orphans that still write to stdout and delay the wait.
 	functions.removeOutput(p.stdout)
 	p.background.Wait()
 	p.untouched = p.spare.readNothing(p.fed)
@@ -380,15 +381,15 @@ func outcomeOf(state *os.ProcessState) Outcome {
 	return out
 }
 
-// registry contains the running functions. Each program has a single registry, because it has a single set of
-// children, even if it has several Reapers and Runners.
+// registry contains the running functions. A program has a single registry, even if it has several Reapers and Runners.
+// This is because all Reapers see the same children, the children of the program.
 type registry struct {
 	// starts is locked for reading while a function is started and registered. Without this lock, the Reaper could see
 	// the function before it is registered, and would kill it as an orphan.
 	starts sync.RWMutex
 	mu     sync.Mutex
-	// running maps the pid of each function, which is also the id of its session, to the number of its registrations.
-	// The number is briefly two if the kernel reuses a pid before the old registration is removed.
+	// running maps the pid of each function to the number of its registrations. The pid is also the id of the function's
+	// session. The number is briefly two if the kernel reuses a pid before the old registration is removed.
 	running map[int]int
 	// outputs contains the pipes from which we are reading the output of functions. The keys are the names of these pipes
 	// in /proc/PID/fd, such as "pipe:[4026]".
@@ -435,7 +436,7 @@ func (r *registry) holdsOutput(pid int) bool {
 }
 
 // addProcess registers the process of a function. Callers must lock the mutex starts for reading before they start the
-// process, and must hold it until addProcess returns.
+// process, and unlock it after addProcess returns. Otherwise a Reaper could mistake the process for an orphan.
 func (r *registry) addProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -452,8 +453,8 @@ func (r *registry) forgetProcess(pid int) {
 	}
 }
 
-// holdStarts waits for starts in progress. It then blocks starts of functions and the removal of registered processes
-// until release is called. In this time, a Reaper can compare its list of children with the registry.
+// holdStarts waits for starts in progress. Until the caller calls release, no further function starts, and no
+// registered process is removed. During this time, a Reaper can compare its list of children with the registry.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()

@@ -118,8 +118,8 @@ func (r *Reaper) scanOrphans() (next time.Duration, clean bool) {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
 		return scanInterval, false
 	}
-	// While the lock is held, no function is being started, so every function among the children is registered. All other
-	// children are orphans, or belong to other code of this program.
+	// While the lock is held, no function is being started. Therefore every function among the children is registered. All
+	// other children are orphans, or belong to other code of this program.
 	defer functions.holdStarts()()
 	next, clean = scanInterval, true
 	seen := r.ended
@@ -134,9 +134,9 @@ func (r *Reaper) scanOrphans() (next time.Duration, clean bool) {
 	return next, clean
 }
 
-// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns the delay
-// until the next scan. The result clean is false if that scan may find an orphan to reap or kill. Since is the time
-// when a scan first found that the orphan had exited, or zero.
+// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. The argument since
+// is the time when a scan first found that the orphan had exited, or zero. handleOrphan returns the delay until the
+// next scan. The result clean is false if the next scan may have an orphan to reap or kill.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, clean bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
@@ -151,13 +151,13 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, cle
 	if functions.running[session] > 0 || (!r.ending.Load() && functions.holdsOutput(pid)) {
 		return scanInterval, true
 	}
-	// Killed processes, such as the rest of a sandbox, may need a moment to exit.
+	// A process that was already killed, for example with its sandbox, may need a moment to exit.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && isEnding(stat) {
 		return afterKill, false
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	report := r.log.Warn
-	// During the shutdown, orphans are normal: the functions that would have waited for them are already dead.
+	// During the shutdown, orphans are normal, because the functions that would have waited for them are already dead.
 	if r.ending.Load() {
 		report = r.log.Debug
 	}
@@ -169,8 +169,8 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (next time.Duration, cle
 	return afterKill, false
 }
 
-// isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Such
-// a child was left behind by a process that other code of this program started.
+// isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Other
+// code of this program started the parent of such a child, and the parent exited first.
 func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -184,8 +184,9 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	return time.Since(since) > abandoned
 }
 
-// childrenOf returns the children of pid's first thread, to which the kernel assigns all orphans. If the kernel
-// provides no list of these children, it returns the children of all threads. Proc is the file system at /proc.
+// childrenOf returns the children of pid's first thread. They include all orphans, because the kernel assigns orphans
+// to this thread. If the kernel does not list these children, childrenOf returns the children of all threads. Proc is
+// the file system at /proc.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -48,7 +48,7 @@ type Command struct {
 	// does not confine launchers.
 	Launch *Launch
 	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is the maximum number of
-	// bytes that the runner keeps of its stderr. The runner removes the middle of a longer log.
+	// bytes of the function's stderr that the runner keeps. The runner removes the middle of a longer log.
 	MaxOutput, MaxLog int64
 }
 

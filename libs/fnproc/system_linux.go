@@ -31,8 +31,9 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns the number of files in the file system that contains path, if the file system is in memory and
-// has the given size. Otherwise it returns 0, for example before a sandbox launcher has changed its root directory.
+// filesInMemory returns the number of files in the file system that contains path. It returns 0 if the file system is
+// not in memory, or does not have the given size. This is the case, for example, before a sandbox launcher has changed
+// its root directory.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -55,9 +56,9 @@ func newHandle(pidfd int) *os.File {
 	return os.NewFile(uintptr(pidfd), "pidfd")
 }
 
-// awaitHandle waits until the process of a pidfd has exited, and returns true. It returns false if waiting for the
-// pidfd is not supported. It uses Go's network poller, because a blocking system call would occupy a thread, and for a
-// while also a processor of Go's scheduler.
+// awaitHandle waits until the process of a pidfd has exited, and returns true. It returns false if it cannot wait for
+// the pidfd. It uses Go's network poller. A blocking system call would occupy a thread, and for a while also a
+// processor of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {
@@ -103,10 +104,10 @@ func enlargePipes(size int, pipes ...*os.File) {
 }
 
 // setSlack increases the timer slack of the calling thread until the returned function is called. New processes inherit
-// the slack. It lets the monitor thread of Go's runtime sleep longer in functions that are written in Go. In a busy Go
-// program, the monitor sleeps for only 20 microseconds at once, or 70 with Linux's default slack. Its wake-ups cost a
-// fifth of the processor time of functions, which run for milliseconds and do not need the monitor. We ignore errors of
-// kernels without timer slack.
+// the slack. In functions that are written in Go, it lets the monitor thread of Go's runtime sleep longer. In a busy Go
+// program, the monitor sleeps for only 20 microseconds at once, or 70 with Linux's default slack. Waking it so often
+// costs a fifth of the processor time of functions, which run for milliseconds and do not need the monitor. On kernels
+// without timer slack, we ignore the error.
 func setSlack() (restore func()) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(osthread.Slack), 0, 0, 0)

@@ -11,7 +11,7 @@ import (
 )
 
 // tempCheck is the maximum time between checks of a function's temporary directory. The fewer bytes are free, the
-// sooner the next check follows. For a process that waits for an evaluation, the time is always spareTempCheck.
+// sooner the next check follows. While a process still waits for an evaluation, the time is spareTempCheck instead.
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
@@ -24,8 +24,8 @@ const (
 )
 
 // nextTempCheck returns the delay until the next check of a temporary directory. Free is the number of bytes that the
-// function may still write. Unless the delay is minTempCheck, it is too short for the function to write that many
-// bytes.
+// function may still write. During the delay, the function cannot write that many bytes, unless the delay is
+// minTempCheck.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)

@@ -25,8 +25,8 @@ const (
 // startRate is the maximum number of processes that a function can start per second.
 const startRate = 20_000
 
-// victimDivisor protects small functions: a [Watch] kills only functions that use more than an eighth of the
-// container's limit. If all functions use less, other processes exhaust the container.
+// victimDivisor keeps a [Watch] from killing small functions. The Watch kills only functions that use more than an
+// eighth of the container's limit. If all functions use less, other processes use up the container's resources.
 const victimDivisor = 8
 
 // resource is a resource of a container that functions can use up: memory or processes.
@@ -58,8 +58,8 @@ type Watch struct {
 	timer   *time.Timer        // nil while no function or spare process runs
 }
 
-// NewWatch returns a Watch. Its arguments return the usage of the container's memory and of its processes. They return
-// false if the usage is unknown. The argument processes may be nil.
+// NewWatch returns a Watch. The given functions return the container's usage of memory and of processes, or false if
+// the usage is unknown. The argument processes may be nil.
 func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	if processes == nil {
 		processes = func() (Usage, bool) { return Usage{}, false }
@@ -121,8 +121,8 @@ func (w *Watch) maxInterval() time.Duration {
 	return spareWatchInterval
 }
 
-// checkMemory kills the spare processes if no memory is free, and the largest function if that is not enough. The
-// memory of killed functions counts as free even before they exit. It returns the delay until the next check.
+// checkMemory kills the spare processes if no memory is free. If this is not enough, it kills the largest function. The
+// memory of a killed function counts as free even before its exit. checkMemory returns the delay until the next check.
 func (w *Watch) checkMemory(usage Usage) time.Duration {
 	free := usage.Free
 	for _, freed := range w.running {
@@ -143,9 +143,9 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills the spare processes if the container can start almost no further processes. If that is not
-// enough, it kills the function with the most processes, but not while a killed function is still exiting. It returns
-// the delay until the next check.
+// checkProcesses kills the spare processes if the container can start almost no further processes. If this is not
+// enough, it kills the function with the most processes. It kills nothing while a process that it killed earlier is
+// still exiting. It returns the delay until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
@@ -165,7 +165,7 @@ func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	return watchAgain(usage.Free, startRate)
 }
 
-// killSpares kills and returns all spare processes. This only delays later evaluations.
+// killSpares kills and returns all spare processes. This harms no evaluation: later evaluations only start more slowly.
 func (w *Watch) killSpares() (killed []*process) {
 	for p := range w.running {
 		if p.spare.retire() {

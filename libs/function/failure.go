@@ -60,8 +60,8 @@ func (f *Failure) Error() string { return f.message }
 // start or stop the process. It may be nil.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Resolved adds the resolved name of the function's image to the gRPC status detail of err. The text of err keeps the
-// name that the caller wrote. Resolved returns err unchanged if its chain contains no [Failure].
+// Resolved adds the resolved name of the function's image to the gRPC status detail of err. The text of err still
+// contains the name that the caller wrote. If the chain of err contains no [Failure], Resolved returns err unchanged.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return &resolvedFailure{error: err, failure: f, image: image}
@@ -162,8 +162,9 @@ func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
 // maxDetail is the maximum size of a gRPC status detail from another process, in bytes. We shorten larger details.
 const maxDetail = 16 << 10
 
-// Received returns the failure that another process sent as an error message and a gRPC status detail. It shortens a
-// detail that is too large. The Results of the returned failure contain only messages and severities.
+// Received returns the failure that another process sent. The arguments are its error message and its gRPC status
+// detail. Received shortens a detail that is too large. The Results of the returned failure contain only messages and
+// severities.
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
 	detail = boundDetail(detail)
 	f := &Failure{

@@ -29,11 +29,11 @@ type Pod struct {
 	count int64 // number of slots
 	// alone is true if each evaluation must run alone, because the function needs the shared directories such as /tmp.
 	alone atomic.Bool
-	// dirty is true if an evaluation that ran alone may have left processes or files. The next evaluation then also runs
-	// alone, and first removes them.
+	// dirty is true if an evaluation that ran alone may have left processes or files. The next evaluation must first
+	// remove them, and therefore also runs alone.
 	dirty atomic.Bool
-	// pointless is true if a second run with access to the shared directories did not help. From then on, the Pod runs the
-	// function a second time only if its log names one of the directories.
+	// pointless is true if a second run with access to the shared directories did not help. From then on, the Pod repeats
+	// a run with access only if the function's log names one of the directories.
 	pointless atomic.Bool
 }
 
@@ -114,9 +114,9 @@ func (p *Pod) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, 
 	return p.Run(ctx, e)
 }
 
-// emptyShared empties the shared directories. It first kills spare processes, whose temporary directories are usually
-// below /tmp, and the processes that could still write to the directories. It returns false if processes of earlier
-// evaluations may still run, or if files are left. Callers must ensure that no evaluation runs.
+// emptyShared empties the shared directories. It first kills the processes that could still write to the directories.
+// It also kills the spare processes, because their temporary directories are usually below /tmp. It returns false if
+// processes of earlier evaluations may still run, or if files are left. Callers must ensure that no evaluation runs.
 func (p *Pod) emptyShared() bool {
 	p.Forget(func(string) bool { return true })
 	none := p.reaper.KillOrphans()
@@ -130,8 +130,8 @@ func (p *Pod) mayHelp(result Result, err error) bool {
 		(!p.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
-// hasHelped reports whether a second run with access to the shared directories shows that the function needs them. The
-// second run either succeeds, or fails for another reason than the first run, whose error was err.
+// hasHelped reports whether access to the shared directories helped the function in its second run. If so, the second
+// run either succeeded, or failed for another reason than the first run. The first run's error is err.
 func hasHelped(err error, second Result, againErr error) bool {
 	if againErr == nil {
 		return err != nil || !wasDenied(second, nil)

@@ -113,8 +113,8 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the number of bytes that functions may use. Go's memory limit is computed from this number. It is
-// zero if a sandbox launcher sets the limit or the memory is unknown.
+// goMemory returns the number of bytes that functions may use. The service computes Go's memory limit from this number.
+// It is zero if the memory is unknown, or if a sandbox launcher sets the limit.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // the launcher sets the limit
@@ -123,8 +123,8 @@ func (c ServiceConfig) goMemory() int64 {
 	return limit
 }
 
-// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. It does not
-// count a sixteenth of the limit as free, because the server and functions that are being killed need this memory.
+// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A sixteenth
+// of the limit never counts as free, because the server and functions that are being killed need this memory.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -134,8 +134,8 @@ func memoryUsage() (usage fnproc.Usage, ok bool) {
 	return fnproc.Usage{Limit: total, Free: available - total/16}, known
 }
 
-// processUsage returns the number of processes and threads in the container. It does not count a quarter of the limit
-// as free. This quarter is for the server, and for processes that functions start before they are killed.
+// processUsage returns the number of processes and threads in the container. A quarter of the limit never counts as
+// free. The server needs it, and functions may start further processes before they are killed.
 func processUsage() (usage fnproc.Usage, ok bool) {
 	limit, used, ok := cgroup.Processes(cgroup.Container)
 	return fnproc.Usage{Limit: limit, Free: limit - limit/4 - used}, ok

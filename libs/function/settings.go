@@ -25,8 +25,8 @@ type Settings struct {
 	Prefork int `default:"2"`
 }
 
-// CheckSettings records the problems of s in checks. It puts prefix before the names of the settings. CheckSettings is
-// a function instead of a method, because Config types embed Settings and define their own checks.
+// CheckSettings records the problems of s in checks. It puts prefix before the names of the settings. It is not a
+// method, because Config types embed Settings and would inherit the method, although they define their own checks.
 func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 	checks.That(s.Concurrency >= 0, prefix+"Concurrency", s.Concurrency, "0 or more")
 	checks.That(s.Prefork >= 0 && s.Prefork <= MaxPrefork, prefix+"Prefork", s.Prefork,
@@ -51,8 +51,8 @@ type Confinement struct {
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
 }
 
-// CheckConfinement records the problems of c in checks. It is a function instead of a method, because Config types
-// embed Confinement and define their own checks.
+// CheckConfinement records the problems of c in checks. It is not a method, because Config types embed Confinement and
+// would inherit the method, although they define their own checks.
 func CheckConfinement(checks *config.Checks, c Confinement) {
 	c.Confine.Check(checks, "Confine")
 	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")

@@ -53,8 +53,9 @@ func ContextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Explain adds a TimeLimitError to err if the deadline of ctx is this time limit. It returns err unchanged if ctx has
-// an earlier deadline of the caller. Use it for errors of services that give up shortly before the deadline.
+// Explain adds a TimeLimitError to err if the deadline of ctx is this time limit. If ctx has an earlier deadline of the
+// caller, it returns err unchanged. Use it for errors of services that give up shortly before the deadline, because ctx
+// is then not done yet.
 func (l TimeLimit) Explain(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {
 		return fmt.Errorf("%w: %w", &TimeLimitError{l}, err)

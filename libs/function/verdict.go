@@ -138,7 +138,7 @@ func (s *Service) fitLog(output, log []byte) []byte {
 // Interrupted returns the error for an evaluation whose context was canceled because of cause. The argument took is the
 // time from the start to the cancellation, and doing describes the evaluation's state at the cancellation. After a
 // deadline, the error has the same text as in Porch, so that users recognize it. If our own time limit was exceeded,
-// the error is a [*Failure], which shows other services that it was not their deadline.
+// the error is a [*Failure]. Other services then know that it was not their deadline.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

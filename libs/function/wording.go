@@ -12,8 +12,8 @@ import (
 )
 
 // Limits of a failure's text, in bytes. The text is sent in a header, so package rpcfault removes the middle of texts
-// longer than maxText. At most maxStderr bytes are for the log, and the rest is for the results. The results leave room
-// for the text that callers prepend: the image's name and up to prefix other bytes.
+// longer than maxText. The log gets at most maxStderr bytes, and the results get the rest. Callers prepend the image's
+// name and up to prefix other bytes, for which the results leave room.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
@@ -99,8 +99,8 @@ func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults returns the text of a failure with as many results as fit. The callback text inserts the results into the
-// text.
+// withResults returns the text of a failure with as many results as fit. The callback text returns the whole text for
+// the given results.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }

@@ -48,8 +48,8 @@ func (l *Labels) Label(image Name) string {
 	return OtherImages
 }
 
-// findLabel returns the label of an image, or the label that Earn would assign. It also reports whether the image
-// already has the label. Labels contain no digest.
+// findLabel returns the label of an image, and true. If the image has no label yet, it returns the label that Earn
+// would assign, and false. Labels contain no digest.
 func (l *Labels) findLabel(image Name) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]

@@ -40,7 +40,7 @@ type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podma
 // or if the connection breaks before the lease is granted. If the connection breaks later, no error occurs, because
 // the caller can still use the pod.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
-	// ctx limits only the wait. A granted lease needs its stream even after ctx is done.
+	// The stream has its own context. Canceling ctx ends only the wait, because a granted lease still needs its stream.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
@@ -49,12 +49,12 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
-		// CloseRequest interrupts the HTTP/2 client's current read of the request body. The client notices the cancellation
-		// only after this read.
+		// The HTTP/2 client notices the cancellation only after its current read of the request body. CloseRequest interrupts
+		// this read.
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// If leave returns false, ctx is done. The stream is then canceled, and even a granted lease is lost.
+	// If leave returns false, ctx is done and the stream is canceled. The lease is then lost, even if it was granted.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -119,8 +119,8 @@ func (l *clientLease) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// closeStream sends the outcome of the lease and waits until the server closes the stream, for up to finishTimeout. It
-// ignores errors, because a broken stream ends the lease too.
+// closeStream sends the outcome of the lease and waits until the server closes the stream. The wait ends after
+// finishTimeout at the latest. closeStream ignores errors, because a broken stream ends the lease too.
 func (l *clientLease) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Reason, domain and metadata key of the ErrorInfo detail. The detail makes clients call another replica.
+// Reason, domain and metadata key of the ErrorInfo detail in errors of the pod-manager's replicas. This detail makes
+// clients call another replica.
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"
@@ -57,8 +58,8 @@ func IsElsewhere(err error) bool {
 	return ok
 }
 
-// elsewhereInWire reports whether the server marked an RPC error with [Elsewhere] or [OwnedBy]. It also returns the
-// address that OwnedBy added.
+// elsewhereInWire reports whether the server marked an RPC error with [Elsewhere] or [OwnedBy]. The result owner is the
+// address that OwnedBy added, or empty.
 func elsewhereInWire(err error) (owner string, marked bool) {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {

@@ -22,9 +22,9 @@ import (
 // name of an image or the description of a pod's problem.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the RPC service of a pod-manager, which passes calls to m. The context that stopping returns is done
-// when the server shuts down. Clients that wait for a lease or watch pools then get an error, so that they call
-// another replica. Granted leases stay valid until clients finish them.
+// Handler returns the RPC service of a pod-manager, which passes calls to m. The function stopping returns a context
+// that is done when the server shuts down. Clients that wait for a lease or watch pools then get an error, so that they
+// call another replica. Granted leases stay valid until clients finish them.
 func Handler(stopping func() context.Context, m Manager) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping()}
 }
@@ -79,8 +79,8 @@ func (h *handler) awaitLease(ctx context.Context,
 	release := func() bool { return true }
 	defer func() { release() }()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		// From now on, a shutdown may cancel this request, because the request must wait. A shutdown does not cancel
-		// requests that are granted without a wait.
+		// A shutdown may cancel this request as soon as the request must wait. It does not cancel requests that are granted
+		// without a wait.
 		waited.Do(func() { release = h.cancelAtStop(cancel) })
 		// We ignore the error of Send: if the client has disconnected, ctx is canceled too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
@@ -128,7 +128,8 @@ func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	return waitError(ctx, watchPools(ctx, list, stream.Send))
 }
 
-// cancelAtStop cancels an RPC when the process shuts down, unless the caller has called the returned function by then.
+// cancelAtStop cancels an RPC when the process shuts down. The caller can prevent this by calling the returned function
+// before the shutdown.
 func (h *handler) cancelAtStop(cancel context.CancelCauseFunc) (release func() bool) {
 	return context.AfterFunc(h.stopping, func() { cancel(errStopping) })
 }
@@ -149,8 +150,8 @@ type poolKey struct{ reference, digest string }
 
 // watchPools lists the pools of pods every watchInterval, and sends each change since the last list. It sends the
 // message Synced after the first list. It ignores errors of the class fault.Unavailable, so that the watch survives
-// short outages. Calls of list must not modify the pools that earlier calls returned, because watchPools compares them
-// with the next list.
+// short outages. It compares each list with earlier lists. Therefore calls of list must not modify the pools that
+// earlier calls returned.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -182,8 +183,8 @@ func watchPools(
 	}
 }
 
-// comparePools compares the pools with the map of pools that were sent to the client. It returns a message for each
-// added, changed or removed pool, and updates the map.
+// comparePools returns a message for each pool that was added, changed or removed. The map sent contains the pools that
+// were sent to the client. comparePools compares it with the given pools, and updates it.
 func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lease is the Go API of the pod-manager. A lease permits a caller to run an evaluation in a function's pod.
-// The caller sends its input directly to the pod, so that large inputs do not pass through the pod-manager. A
-// [Manager] is either the pod-manager in the same process, or a [Client] of a pod-manager in another process, which
-// serves the calls with [Handler].
+// The caller sends its input directly to the pod, so that large inputs do not pass through the pod-manager. Callers get
+// leases from a [Manager]. This is either the pod-manager in the same process, or a [Client] of a pod-manager in
+// another process, which serves the client's calls with [Handler].
 package lease
 
 import (
@@ -31,8 +31,8 @@ const (
 )
 
 // Manager grants leases on function pods to callers, and lists the pods. Its errors have a class of package fault, but
-// never the class fault.NotFound. Neither callers nor the Manager may change a message that they have passed on,
-// because other goroutines may still read it.
+// never the class fault.NotFound. A message that a caller passes to the Manager, or the Manager to a caller, must not
+// change afterwards, because other goroutines may still read it.
 type Manager interface {
 	// Lease waits until a pod can run another evaluation. Callers must call Finish on the returned lease. Canceling ctx
 	// ends the wait, but not a granted lease. Lease passes the reason for the wait to the given callback, first when the
@@ -46,7 +46,7 @@ type Manager interface {
 
 // Lease is the right to use a pod for a single evaluation.
 type Lease interface {
-	// Granted returns the pod's address and the phases of the wait for it, such as the creation of the pod.
+	// Granted returns the pod's address and the phases of the wait for the lease, such as the creation of the pod.
 	Granted() *Granted
 	// Finish returns the lease to the Manager and reports the state of the pod. If outcome is not Done, reason
 	// explains it. Only the first call has an effect. Finish does not wait for the network.

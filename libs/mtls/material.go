@@ -40,8 +40,8 @@ type expiry struct {
 	// what names the certificate: "certificate" for this program's certificate, or "issuer".
 	what string
 	at   time.Time
-	// warn is the time when we begin to warn about the expiry. It is one hour before the expiry, or after three quarters
-	// of the lifetime if the certificate is valid for less than four hours.
+	// warn is the time when we begin to warn about the expiry. It is one hour before the expiry. If the certificate is
+	// valid for less than four hours, it is after three quarters of the certificate's lifetime.
 	warn time.Time
 }
 
@@ -49,8 +49,8 @@ func newExpiry(what string, begin, end time.Time) expiry {
 	return expiry{what: what, at: end, warn: end.Add(-min(expiryWarning, end.Sub(begin)/4))}
 }
 
-// expiryWarning is the time between the first warning of an expiry and the expiry. It is shorter for certificates
-// that are valid for less than four hours.
+// expiryWarning is the time between the first warning and the expiry of a certificate. It is a quarter of the lifetime
+// if the certificate is valid for less than four hours.
 const expiryWarning = time.Hour
 
 // readDirectory reads and checks the certificate files in a directory. It rejects a certificate that is currently not

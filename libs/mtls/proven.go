@@ -72,8 +72,8 @@ func (p Proof) verifyServer(state tls.ConnectionState) error {
 }
 
 // ClientOfProven returns the TLS configuration for connections to the server with the given ID. The server must prove
-// its ID with the secret (see [Proof]). ClientOfProven returns nil if the Identity is nil or id is empty, because such
-// connections do not use TLS.
+// its ID with the secret (see [Proof]). If the Identity is nil or id is empty, connections do not use TLS, and
+// ClientOfProven returns nil.
 func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if i == nil || id == "" {
 		return nil, nil
@@ -85,9 +85,9 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	return i.client(server.verifyServer), nil // verifies the HMAC instead of an authority's signature
 }
 
-// Make returns the identity of a server that proves its ID with a Proof instead of with an authority's certificate.
-// Clients must have certificates from the authorities, which are given as PEM. The identity never changes, so callers
-// need not call Run.
+// Make returns the identity of a server that proves its ID with a Proof instead of with an authority's certificate. The
+// certificates of clients must be from the given authorities, a PEM text. The identity never changes, so callers need
+// not call Run.
 func Make(proof Proof, authorities string, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	made := &material{id: proof.id, authorities: x509.NewCertPool()}
 	if err := made.addAuthorities([]byte(authorities)); err != nil {

@@ -14,18 +14,20 @@ import (
 const Slack = time.Millisecond
 
 // Own calls f on a thread that no other goroutine ever uses, and waits until f returns. The thread then exits, because
-// f may have changed it irreversibly. Other threads do not inherit the changes, because Go never starts a thread from
-// a locked thread. A panic of f crashes the program.
+// f may have changed it irreversibly. Other threads do not inherit the changes, because Go never starts a thread from a
+// locked thread. A panic of f crashes the program.
 //
-// On some kernels, a sandbox prevents f from signaling other threads. Then f must allocate little memory, because a
-// garbage collection on its thread cannot interrupt other threads, and waits until each of them calls a function.
+// On some kernels, a sandbox prevents f from signaling other threads. A garbage collection on the thread of f then
+// cannot interrupt other threads, and waits until each of them calls a function. To avoid this, f must allocate little
+// memory.
 func Own(f func()) {
 	done := make(chan struct{})
 	go runLocked(f, done)
 	<-done
 }
 
-// runLocked locks its goroutine to a thread, calls f and closes done. The goroutine must exit afterwards.
+// runLocked locks its goroutine to a thread, calls f and closes done. The goroutine must exit afterwards, so that the
+// thread exits too.
 func runLocked(f func(), done chan<- struct{}) {
 	defer close(done)
 	runtime.LockOSThread()
