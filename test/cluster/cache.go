@@ -18,8 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// withCache locks the cache while a command runs, so that no process removes entries. Commands share the lock. After a
-// successful command, it removes entries that were not used for a week, unless another process uses the cache.
+// withCache changes a command so that it holds a shared lock of the cache while it runs. The lock prevents other
+// processes from removing cache entries. After a success, the command removes entries that were not used for a week. It
+// removes nothing if another process uses the cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -40,8 +41,8 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// useLock returns the path of the cache's lock file. Commands hold a shared lock. The removal of entries requires the
-// exclusive lock.
+// useLock returns the path of the cache's lock file. Each command that uses the cache holds a shared lock. The removal
+// of entries requires the exclusive lock, so it is possible only while no command runs.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
 // removeUnused removes cache entries that were not used for a week. It keeps the programs of existing clusters, because
@@ -70,8 +71,8 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// listCommands returns the command lines of all clusters' programs in a single text. The text contains the paths of the
-// cached programs that clusters use.
+// listCommands returns the command lines of all clusters' programs in a single text. The text shows which cached
+// programs the clusters use, because it contains the paths of these programs.
 func listCommands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

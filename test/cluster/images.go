@@ -36,9 +36,9 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages pushes images to all registries of a cluster. It first pushes images of tools, and then calls
-// podsCanStart, because pods can start without the images of functions. It pushes the images of functions last. If
-// fresh is true, the registries are new, and pushImages copies images from the cache if possible.
+// pushImages pushes images to all registries of a cluster. It first pushes images of tools, and then calls the function
+// podsCanStart, because pods can start without the images of functions. Finally, it pushes the images of functions. The
+// argument fresh is true if the registries are new. In this case, images are copied from the cache if possible.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
 	podsCanStart func(),
 ) error {

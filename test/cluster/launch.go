@@ -32,7 +32,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// If the first process exits, the cluster has failed, because this process runs as long as the cluster.
+	// The first process runs as long as the cluster. If it exits, the cluster has failed, and waiting is useless.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
 	if err := o.fillRegistries(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))

@@ -19,7 +19,7 @@ import (
 // latest is the tag of the images that tests and manifests use.
 const latest = "latest"
 
-// pusher builds images of this repository's programs with ko, pushes them to a registry, and caches them locally.
+// pusher pushes images of this repository's programs to a registry. It builds them with ko and caches them locally.
 type pusher struct {
 	*options
 	log      io.Writer

@@ -66,12 +66,13 @@ func (o *options) supervise(ctx context.Context) error {
 	return nil
 }
 
-// specsFile returns the path of the list of the cluster's programs. statusFile returns the path of their current
-// status.
+// specsFile returns the path of the file that lists the cluster's programs. statusFile returns the path of the file
+// with the status of these programs.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 
-// holdDirectory returns the directory with files that prevent the start of programs. Tests create these files.
+// holdDirectory returns the directory in which tests create files to prevent the start of programs. A file prevents the
+// start of the program with the same name.
 func holdDirectory(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {

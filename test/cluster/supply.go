@@ -43,8 +43,8 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supplyImages adds images to all registries. It caches the registries' files in a subdirectory, whose name is the
-// argument what, such as "tools".
+// supplyImages adds images to all registries. It also caches the registries' files in a subdirectory of the cache. The
+// argument what is the name of this subdirectory, such as "tools".
 func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {

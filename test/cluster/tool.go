@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 )
 
-// tools maps each argument of `cluster tool`, a program's name, to a function that returns the component to build.
+// tools maps each program of `cluster tool` to a function that returns the component with this program.
 func (o *options) tools() map[string]func() (component.Component, error) {
 	always := func(pinned func() component.Component) func() (component.Component, error) {
 		return func() (component.Component, error) { return pinned(), nil }

@@ -63,7 +63,7 @@ func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.La
 		return err
 	}
 	if err := o.startCluster(ctx, log, l, programs, revision); err != nil {
-		// Collect logs and objects even if the user has cancelled the command, because they explain the delay.
+		// Collect logs and objects even if the user has cancelled the command, because they show why the start was slow.
 		collectEvidence(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}

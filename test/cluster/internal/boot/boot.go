@@ -26,8 +26,8 @@ const (
 	interval = 100 * time.Millisecond
 )
 
-// Access returns a client configuration for programs outside of the cluster's network, such as this command. The dialer
-// connects to the cluster.
+// Access returns a client configuration for programs outside of the cluster's network, such as this command. Clients
+// connect to the API server by the dialer, which opens connections inside the cluster's network.
 func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
@@ -53,8 +53,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	return client, nil
 }
 
-// Wait creates the objects that every cluster needs, runs a pod to show that the cluster works, and logs each step. The
-// caller must close the channel after it has pushed the pod's images. Wait starts the pod only then.
+// Wait creates the objects that every cluster needs, and runs a pod to show that the cluster works. It logs each step.
+// The caller must push the pod's images and then close the channel images. Wait starts the pod only after this.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
-		// Create the pod only after its images are pushed: after a failed pull, the node would wait before it tries again.
+		// Wait for the images: without them, a pull would fail, and the node would wait before it tries again.
 		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {

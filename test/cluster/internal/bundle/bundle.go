@@ -77,8 +77,8 @@ func staticImage(name, program string) image.Spec {
 	}
 }
 
-// functionImage returns an image with a function at the same path as in images of the public function catalog. The
-// image of the function "entrypoint" also has arguments in its entrypoint and a command, for tests of both.
+// functionImage returns an image with a function at the same path as in images of the public function catalog. For
+// tests, the image of the function "entrypoint" also has an argument in its ENTRYPOINT, and a CMD.
 func functionImage(name, program string) image.Spec {
 	spec := staticImage(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}

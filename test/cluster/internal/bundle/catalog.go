@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// catalogRepositories are the prefixes of image repositories with functions of the public catalog. The second prefix
-// serves pulls from ghcr.io, because a registry of the cluster acts as a mirror of ghcr.io.
+// catalogRepositories are the prefixes of image repositories with functions of the public catalog. The second prefix is
+// the catalog's path in ghcr.io. Pulls from ghcr.io use it, because a registry of the cluster mirrors ghcr.io.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
 // catalog returns images of the catalog's functions. The go.mod files below functions/ list these functions as tools.
@@ -54,7 +54,8 @@ func (s Source) catalogModules() ([]string, error) {
 }
 
 // catalogImages returns the images of a function under each repository prefix. As in the catalog, each image has two
-// tags: the release, such as v0.4.5, and the minor version, such as v0.4, which moves with each release.
+// tags. The first is the release, such as v0.4.5. The second is the minor version, such as v0.4, which moves with each
+// release.
 func catalogImages(program program) []image.Spec {
 	var specs []image.Spec
 	for _, repository := range catalogRepositories {

@@ -9,7 +9,7 @@ import (
 )
 
 // Porch returns images of the Porch programs in dir. The function-runner's image contains no functions. applets is the
-// path of our wrapper-server. The images also contain it as cp and grpc-health-probe.
+// path of our wrapper-server, which can also act as cp and grpc-health-probe. Some images contain it under these names.
 func Porch(dir, applets string) []image.Spec {
 	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
 	runner := porchImage("function-runner", filepath.Join(dir, "function-runner"))

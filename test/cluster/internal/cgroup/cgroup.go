@@ -16,8 +16,8 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// components is the name of the group of the cluster's own processes, such as the kubelet. It is separate from the
-// groups of pods, because cgroup v2 allows processes only in groups without children.
+// components is the name of the control group of the cluster's own processes, such as the kubelet. It is separate from
+// the groups of pods: in cgroup v2, a group with child groups cannot contain processes.
 const components = "components"
 
 // listHierarchies returns the root directories of all control group hierarchies. In cgroup v2, there is only one.
@@ -71,8 +71,8 @@ func joinGroup(root, name string) error {
 	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o600)
 }
 
-// prepareGroup makes a new group usable. In cgroup v1, a new group has no processors and memory nodes, so prepareGroup
-// copies the parent's. In v2, it enables all controllers of the parent for its children.
+// prepareGroup makes a new group usable. In cgroup v1, it copies the processors and memory nodes of the parent, because
+// a new group has none. In cgroup v2, it enables all controllers of the parent for the parent's children.
 func prepareGroup(dir string) error {
 	if isUnified() {
 		parent := filepath.Dir(dir)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Groups returns the process IDs in the named control group and in each group below it. The keys are the groups'
-// directories. Groups searches every hierarchy, and omits groups that are removed during the call.
+// Groups returns the process IDs in the named control group and in all groups below it. The keys of the map are the
+// directories of the groups. Groups searches every hierarchy, and omits groups that are removed during the call.
 func Groups(name string) (map[string][]int, error) {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -37,8 +37,8 @@ func Groups(name string) (map[string][]int, error) {
 	return groups, nil
 }
 
-// Processes returns the sorted IDs of all processes in the groups. It omits duplicates, because in cgroup v1 a process
-// belongs to a group in each hierarchy.
+// Processes returns the sorted IDs of all processes in the groups, without duplicates. There are duplicates in cgroup
+// v1, because each process belongs to a group in every hierarchy.
 func Processes(groups map[string][]int) []int {
 	var all []int
 	for _, pids := range groups {

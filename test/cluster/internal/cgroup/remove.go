@@ -29,8 +29,8 @@ func Remove(name string, deadline time.Time) error {
 	return nil
 }
 
-// removeTree removes the groups below dir, children first, and then dir. The kernel removes the files in a group's
-// directory.
+// removeTree removes dir and all groups below it, children first. It does not delete the files in a group's directory,
+// because the kernel removes them together with the directory.
 func removeTree(dir string, deadline time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,23 +66,24 @@ func removeGroup(dir string, deadline time.Time) error {
 	}
 }
 
-// killProcesses kills the group's processes. It ignores errors, because a process that survives makes the later removal
-// of the group fail.
+// killProcesses kills the group's processes. It ignores errors: if a process survives, the later removal of the group
+// returns an error.
 func killProcesses(dir string) {
 	for _, pid := range listProcesses(dir) {
 		killMember(dir, pid)
 	}
 }
 
-// killMember kills a process if it still belongs to the group. The process may have exited after the listing, and a
-// process outside of the group may have reused its ID.
+// killMember kills a process if it still belongs to the group. This check is necessary, because the process may have
+// exited after the listing. A process outside of the group may then have the same ID.
 func killMember(dir string, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// If the process still belongs to the group, the descriptor (pidfd) refers to it, even if its ID is reused later.
+	// If the ID still belongs to the group, the descriptor (pidfd) refers to the group's process. The signal then reaches
+	// no other process, even if the ID is reused later.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

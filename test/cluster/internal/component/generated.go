@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// generatedModule is a temporary module in which programs are built, so that our own go.mod need not contain the
-// programs' requirements.
+// generatedModule is a temporary module in which programs are built. Without this module, our own go.mod would need to
+// contain the requirements of the programs.
 type generatedModule struct {
-	// Mod is the beginning of the module's go.mod. The build appends requirements that all components share, and the go
-	// command adds missing requirements.
+	// Mod is the beginning of the module's go.mod. The build appends the requirements that all components share. The go
+	// command then adds all other requirements.
 	Mod []byte
 	// Main is the source of the module's only program. If Main is empty, the tools in the module's go.mod are built.
 	Main string
@@ -65,8 +65,8 @@ func newComponent(name, version string, source generatedModule) Component {
 }
 
 // sharedRequirements returns this program's requirements as lines of a go.mod. Components with these lines use the same
-// or newer versions of libraries, so Go compiles each version only once. This saves a third of the build time. The
-// cache keys of components ignore these lines, so that a change of this program does not rebuild all components.
+// or newer versions of libraries. Go therefore compiles each version only once, which saves a third of the build time.
+// The components' cache keys ignore these lines. Otherwise, each change of this program would rebuild all components.
 func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -16,8 +16,8 @@ import (
 // stripped contains linker flags that omit symbols and debug information.
 const stripped = "-s -w"
 
-// builds contains environment variables for building the cluster's programs. GOGC is high: the compiler runs only
-// briefly, and memory is cheaper than garbage collection.
+// builds contains environment variables for building the cluster's programs. GOGC is high, so that the compiler spends
+// less time on garbage collection. The higher memory usage is acceptable, because the compiler runs only briefly.
 var builds = []string{"GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}
 
 // goTool runs the go command in dir.

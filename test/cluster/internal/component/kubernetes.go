@@ -65,9 +65,9 @@ func kubeMod(ctx context.Context) ([]byte, error) {
 	return kubernetesMod(kubernetesVersion, requirements)
 }
 
-// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. k8s.io/kubernetes requires its own
-// libraries at v0.0.0, a version that was never published. The go.mod therefore replaces each library by its release
-// for the same version of Kubernetes.
+// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. It must replace the libraries of
+// Kubernetes, because k8s.io/kubernetes requires them at v0.0.0, a version that was never published. The replacement of
+// each library is its release for the same version of Kubernetes.
 func kubernetesMod(version string, published []byte) ([]byte, error) {
 	source, err := modfile.Parse("go.mod", published, nil)
 	if err != nil {

@@ -28,9 +28,9 @@ var porchManifests = []string{
 // renamed maps names of Porch's programs to clearer names. Porch's program "git" is a Git server for tests.
 var renamed = map[string]string{"git": "git-server", "server": "function-runner"}
 
-// Porch returns the component with Porch's manifests and programs, including the wrapper-server, the command line and a
-// Git server for tests. The go.mod in test/cluster/porch lists the programs as tools, and pins the versions of the
-// programs and of all their dependencies.
+// Porch returns the component with Porch's manifests and programs. The programs include the wrapper-server, the command
+// line and a Git server for tests. The go.mod in test/cluster/porch lists the programs as tools. It also pins the
+// versions of the programs and of all their dependencies.
 func Porch(root string) (Component, error) {
 	module := filepath.Join(root, "test", "cluster", "porch")
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Skaffold returns the component with skaffold. The build needs a copy of the sources, because `go install` rejects the
-// replace directives in skaffold's go.mod.
+// Skaffold returns the component with skaffold. The build copies skaffold's sources and does not use `go install`,
+// because `go install` rejects the replace directives in skaffold's go.mod.
 func Skaffold() Component {
 	const version, path = "v2.16.1", "github.com/GoogleContainerTools/skaffold/v2"
 	return Component{
@@ -17,7 +17,7 @@ func Skaffold() Component {
 		Version: version,
 		Inputs:  []string{path, stripped},
 		Build: func(ctx context.Context, dir string) error {
-			// Skip Go's checksum database, which does not contain some old dependencies of skaffold.
+			// Do not check modules against Go's checksum database, because it lacks some old dependencies of skaffold.
 			const unchecked = "GONOSUMDB=*"
 			published, err := downloadModule(ctx, path, version, unchecked)
 			if err != nil {

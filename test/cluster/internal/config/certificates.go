@@ -33,9 +33,9 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 	return signed.kubernetes.Cert, nil
 }
 
-// authorities are a cluster's certificate authorities. Registries have a separate authority, because only configured
-// clients should trust them. API aggregation has a separate authority, because aggregated API servers believe the user
-// name in any request from a client with a certificate of this authority.
+// authorities are a cluster's certificate authorities. Registries have a separate authority, because only clients that
+// are configured to trust it should trust it. API aggregation also has a separate authority. This is because aggregated
+// API servers believe the user name in any request from a client with a certificate of this authority.
 type authorities struct {
 	kubernetes, registries, aggregation *pki.Authority
 }

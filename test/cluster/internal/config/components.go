@@ -66,8 +66,8 @@ func apiServerFlags(l layout.Layout) []string {
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
 		"--authorization-mode=Node,RBAC",
-		// Disable two features that need etcd's progress reports for watches, which Debian's etcd 3.4 does not send. With
-		// these features, each watch that begins with a list would wait for three seconds and fail.
+		// Disable two features that need etcd's progress reports for watches. Debian's etcd 3.4 does not send these reports.
+		// With the features, each watch that begins with a list would wait for three seconds and fail.
 		"--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
@@ -86,8 +86,9 @@ func apiServerFlags(l layout.Layout) []string {
 	})
 }
 
-// aggregationFlags returns the flags of kube-apiserver for API groups that servers in pods serve. These servers read a
-// request's user from headers, but trust the headers only if the client has the aggregator's certificate.
+// aggregationFlags returns the flags of kube-apiserver for API groups that servers in pods serve. kube-apiserver
+// forwards requests to these servers and names the user in headers. A server trusts these headers only if the request
+// comes from a client with the aggregator's certificate.
 func aggregationFlags(l layout.Layout) []string {
 	return []string{
 		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),

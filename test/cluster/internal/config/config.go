@@ -38,7 +38,7 @@ func (view) PauseImage() string       { return PauseImage }
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
 // Write writes all configuration files of a cluster. bridgesFiltered is the result of space.FilterBridges. If it is
-// false, kube-proxy replaces callers' addresses by the node's address, so that answers return through the node.
+// false, kube-proxy replaces callers' addresses by the node's address. Answers then return through the node.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -44,8 +44,8 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	return writeMirror(l)
 }
 
-// catalogHost is the public registry of the function catalog. In a cluster, the registry without credentials acts as
-// its mirror, because the cluster's network has no route to the internet.
+// catalogHost is the public registry of the function catalog. The cluster's network has no route to this registry.
+// Instead, the cluster's registry without credentials acts as its mirror.
 const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {

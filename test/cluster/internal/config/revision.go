@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// Revision returns a hash of a cluster's configuration files, without the versions of the components. `cluster up`
-// replaces a running cluster if its revision differs.
+// Revision returns a hash of a cluster's configuration files, without the versions of the components. If the hash
+// differs from the revision of a running cluster, `cluster up` replaces the cluster.
 func Revision() (string, error) {
 	sum := sha256.New()
 	if err := json.NewEncoder(sum).Encode(Components(layout.Layout{}, Programs{})); err != nil {

@@ -38,8 +38,8 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 	return runApt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missingPackages returns the packages that are not installed. It lists all installed packages, because a query of
-// dpkg-query for an unknown package fails.
+// missingPackages returns the packages that are not installed. It queries the list of all installed packages. This is
+// because a query for specific packages fails if dpkg-query does not know a package.
 func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
 		"${db:Status-Status} ${Package}\n").Output()

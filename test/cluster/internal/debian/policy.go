@@ -10,7 +10,7 @@ import (
 )
 
 // Debian packages run the program policyFile before they start services. The program's exit status permits or denies
-// the start. While this package denies services, it keeps the machine's own policy program in savedFile.
+// the start. If the machine has such a program, this package keeps it in savedFile while it denies services.
 const (
 	policyFile = "/usr/sbin/policy-rc.d"
 	savedFile  = policyFile + ".function-runner-saved"
@@ -29,8 +29,8 @@ func denyServices() (policy, error) { return newPolicy(policyFile, savedFile) }
 
 func newPolicy(path, saved string) (policy, error) {
 	p := policy{path: path, saved: saved}
-	// Save the original only if no saved file exists. A saved file exists after an interrupted installation. In this case,
-	// path contains the program that denies services.
+	// Save the machine's own program only if the file saved does not exist. If the file exists, an earlier installation
+	// was interrupted, and path still contains the program that denies services.
 	if _, err := os.Lstat(saved); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(path, saved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return policy{}, fmt.Errorf("set aside %s: %w", path, err)

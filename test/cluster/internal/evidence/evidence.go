@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// collectTimeout is the timeout of the whole collection. A user waits for the collection, and a broken cluster may not
-	// respond.
+	// collectTimeout is the timeout of the whole collection. Without it, a user could wait for a long time, because a
+	// broken cluster may not respond.
 	collectTimeout = time.Minute
 	// apiTimeout is the timeout of each API request. It is short because the API server may be the broken component.
 	apiTimeout = 5 * time.Second

@@ -25,8 +25,8 @@ func (c Cache) Lock(repository string) (unlock func(), err error) {
 	return filelock.Acquire(c.dir(repository) + ".lock")
 }
 
-// Get returns the cached image of a repository, or nil if the cache contains no image with this key. It does not read
-// the image's layers, which are read from the cache when they are needed.
+// Get returns the cached image of a repository. It returns nil if the cache contains no image with this key. The image
+// reads its layers from the cache later, when they are needed.
 func (c Cache) Get(repository, key string) (v1.Image, error) {
 	index, err := layout.ImageIndexFromPath(filepath.Join(c.dir(repository), key))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,8 +14,8 @@ import (
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
-	// AliasAddress is a second address of the node, at which the registries also listen. For this address, the container
-	// runtime has neither credentials nor a certificate authority. Tests use it to pull images without them.
+	// AliasAddress is a second address of the node, for tests of pulls without credentials. The registries also listen at
+	// this address. The container runtime has neither credentials nor a certificate authority for it.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24
 	Bridge         = "node0"

@@ -31,7 +31,7 @@ type Spec struct {
 type Supervisor struct {
 	// Logs is the directory of the programs' log files, NAME.log.
 	Logs string
-	// Holds is a directory in which a file with a program's name prevents the program's start. It is optional.
+	// Holds is a directory in which a file prevents the start of the program with the same name. It is optional.
 	Holds string
 	// Changed receives the status of all programs after each change. It is optional.
 	Changed func([]Status)
@@ -106,7 +106,7 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
-// pollInterval is the interval between checks of the conditions for a program's start.
+// pollInterval is the interval between checks of whether a program can start.
 const pollInterval = 50 * time.Millisecond
 
 // acceptsConnections waits until a server accepts connections at address. It returns false if ctx has ended.

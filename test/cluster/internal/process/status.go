@@ -7,8 +7,8 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// States of a program. A program is waiting until its dependency accepts connections. It is failed after an exit, until
-// its restart. It is held while a file in the directory [Supervisor.Holds] prevents its start.
+// States of a program. It is "waiting" until the server on which it depends accepts connections. It is "failed" between
+// an exit and the next start. It is "held" while a file in the directory [Supervisor.Holds] prevents its start.
 const (
 	Waiting State = "waiting"
 	Running State = "running"

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// linked is the minimum size in bytes of files that are hard-linked instead of copied. Such large files are blobs,
-// which registries never change. A file that stores the digest of a tag is smaller. It must be copied, because
-// registries change it.
+// linked is the minimum size in bytes of files that are hard-linked instead of copied. Files of this size are blobs,
+// which registries never change. Smaller files may store the digest of a tag. They must be copied, because registries
+// change these files.
 const linked = 64 << 10
 
 // uploads is the name of directories in which registries store unfinished uploads.

@@ -19,8 +19,8 @@ import (
 // Cache stores a copy of a registry's directory as a subdirectory of Dir. The subdirectory's name is the cache key.
 type Cache struct{ Dir string }
 
-// Key returns the cache key of a registry's content after a push of images. The argument before is the registry's cache
-// key before this push. It is empty for an empty registry. The argument images maps names of images to digests.
+// Key returns the cache key of a registry's content after a push of images. The argument images maps names of images to
+// digests. The argument before is the cache key before the push, or an empty string for an empty registry.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", before, images) // prints maps sorted by key

@@ -11,17 +11,17 @@ import (
 	"path/filepath"
 )
 
-// bridgeSettings is the directory of settings of the kernel module br_netfilter. It is missing without the module.
+// bridgeSettings is the directory of br_netfilter's settings. It exists only if this kernel module is loaded.
 const bridgeSettings = "/proc/sys/net/bridge"
 
 // FilterBridges makes iptables process traffic between pods on the same bridge, and reports whether this succeeded.
-// Without it, a caller of a Service would receive answers from a pod's address. FilterBridges loads the kernel module
-// br_netfilter if necessary, and then disables it for the machine's own bridges.
+// Without iptables, a caller of a Service would receive answers from a pod's address instead of the Service's address.
+// FilterBridges loads the kernel module br_netfilter if necessary, and then disables it for the machine's own bridges.
 func FilterBridges() (bool, error) {
 	if exists(bridgeSettings) {
 		return true, nil
 	}
-	// Ignore the error: if the module is missing, no settings are found below.
+	// Ignore the error of modprobe. If the module is missing, the directory contains no settings, and the result is false.
 	_ = exec.Command("modprobe", "br_netfilter").Run()
 	settings, err := filepath.Glob(bridgeSettings + "/bridge-nf-call-*")
 	if err != nil {

@@ -38,8 +38,8 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if back := unix.Setns(int(ours.Fd()), unix.CLONE_NEWNET); back == nil {
-		// The thread is back in its own namespace. Otherwise, it stays locked, so that the runtime ends it together with
-		// the goroutine.
+		// The thread is back in its own namespace, so that other goroutines can use it. After an error, the thread stays
+		// locked, and the runtime ends it together with the goroutine.
 		runtime.UnlockOSThread()
 	}
 	return connection, err

@@ -14,13 +14,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// scratch contains directories below which the cluster's programs write to fixed paths. They are initially empty in the
-// cluster, because no program needs the machine's files there.
+// scratch contains directories in which the cluster's programs use fixed paths. The cluster begins with empty
+// directories at these paths, because no program needs the machine's files there.
 var scratch = []string{"/run", "/var/lib", "/var/log"}
 
-// kernelSettings maps kernel settings to the values that the kubelet expects. The settings are not per namespace, so
-// the kubelet would change them for the whole machine. To prevent this, files with the expected values are mounted over
-// them.
+// kernelSettings maps kernel settings to the values that the kubelet expects. If a value differs, the kubelet changes
+// it. This would affect the whole machine, because these settings do not belong to a namespace. To prevent this, files
+// with the expected values are mounted over the settings.
 var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 	"kernel/keys/root_maxkeys":  "1000000",
@@ -121,8 +121,8 @@ func mountResolver(source string) error {
 	if err != nil {
 		return bindMount(source, path)
 	}
-	// /etc/resolv.conf is a symbolic link. Create the target of the link as a mount point, because a mount over the
-	// target's directory may hide the original file.
+	// /etc/resolv.conf is a symbolic link. Create the target of the link, because a mount requires an existing file. It
+	// may be missing in the cluster, because a mount over the target's directory may hide the original file.
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}

@@ -21,8 +21,8 @@ import (
 const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // Command returns a command that runs as the first process of new namespaces. The process must call Init. It continues
-// to run when its parent exits. It inherits no open files. Otherwise, `flock FILE make cluster-up`, for example, would
-// hold its lock as long as the cluster runs.
+// to run when its parent exits. It inherits no open files, because such a file may hold a lock. For example, the lock
+// of `flock FILE make cluster-up` would be held as long as the cluster runs.
 func Command(name string, args ...string) *exec.Cmd {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // fails before Linux 5.11
 	command := exec.Command(name, args...)
@@ -31,8 +31,8 @@ func Command(name string, args ...string) *exec.Cmd {
 }
 
 // Init sets up the namespaces of a cluster, runs a command in them and waits for its exit. The caller must be the first
-// process of its PID namespace, so Init also reaps orphans. Init hides the contents of /run, /var/lib and /var/log,
-// except for the directories listed in keep.
+// process of its PID namespace. Orphans become children of this process, so Init also reaps them. Init hides the
+// contents of /run, /var/lib and /var/log, except for the directories listed in keep.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")

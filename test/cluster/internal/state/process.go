@@ -17,7 +17,7 @@ import (
 type Process struct {
 	PID int `json:"pid"`
 	// Started is the start time of the process, in clock ticks since the machine's boot. Boot is the kernel's ID of this
-	// boot. After a reboot, another process may have the same ID and start time.
+	// boot. It is necessary because another process may have the same ID and start time after a reboot.
 	Started string `json:"started"`
 	Boot    string `json:"boot"`
 }
@@ -39,9 +39,9 @@ func Find(pid int) (Process, error) {
 	return Process{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// startTime returns the process's start time, field 22 of /proc/PID/stat. It returns an error if field 3, the state,
-// shows that the process has exited. It parses the fields after the last parenthesis, because the name in parentheses
-// may contain any characters.
+// startTime returns the process's start time, which is field 22 of /proc/PID/stat. If field 3, the state, shows that
+// the process has exited, startTime returns an error. It searches for the last parenthesis, because the name in
+// parentheses may contain any characters.
 func startTime(stat string) (string, error) {
 	const state, started = 0, 19 // indexes after the name; field 3 is the first
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -54,7 +54,7 @@ func startTime(stat string) (string, error) {
 	return fields[started], nil
 }
 
-// Alive reports whether this process still runs. Another process with the same ID does not count.
+// Alive reports whether this process still runs. It returns false if another process has reused the ID.
 func (p Process) Alive() bool {
 	now, err := Find(p.PID)
 	return err == nil && now == p

@@ -22,8 +22,8 @@ const killTimeout = 20 * time.Second
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// Kill the cluster's first process. This also ends all processes, mounts and networks in its namespaces. If the state
-	// file is not readable, cgroup.Remove kills the processes.
+	// Kill the cluster's first process. The kernel then also ends all processes, mounts and networks in its namespaces. If
+	// the state file is not readable, the first process is unknown, and cgroup.Remove kills all processes.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err
