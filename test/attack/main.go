@@ -25,8 +25,8 @@ import (
 
 func main() { sandbox.Main("attack", runRole) }
 
-// runRole runs the command attack, or one of its helper processes if the first argument is a helper's role. The first
-// helper starts a program in the sandbox, the second helper runs well-behaved callers.
+// runRole runs the command attack or one of its helper processes. The first argument selects the helper: Stage starts a
+// program in the sandbox, and Role runs well-behaved callers.
 func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
@@ -38,7 +38,7 @@ func runRole(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are the command-line options. The program passes inner, dir and owner only to its own copy in the sandbox.
+// options are the command-line options. The program sets inner, dir and owner itself, for its copy in the sandbox.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp

@@ -19,8 +19,8 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the path of a file with the status of the cluster's own programs, such as the kubelet. A file with a
-	// program's name in the directory Holds prevents the program's start. [Info.Component] provides access to both.
+	// Components is the path of a file with the status of the cluster's own programs, such as the kubelet. While the
+	// directory Holds contains a file with a program's name, this program does not start. [Info.Component] uses both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`
@@ -34,8 +34,8 @@ type Registry struct {
 	Name string `json:"name"`
 	// Host is the host and port at the beginning of image names in this registry.
 	Host string `json:"host"`
-	// Alias is a second host and port of the registry. For this address, the node has neither credentials nor a
-	// certificate authority.
+	// Alias is a second host and port of the registry, for tests of pulls without credentials. For this address, the node
+	// has neither credentials nor a certificate authority.
 	Alias string `json:"alias"`
 	URL   string `json:"url"`
 	// Username and Password are empty if the registry requires no credentials.

@@ -27,8 +27,8 @@ func (i Info) Component(name string) Component {
 	return Component{name: name, status: i.Components, hold: filepath.Join(i.Holds, name)}
 }
 
-// Signal sends a signal to the program. It works only inside the cluster's namespaces, to which the process ID in the
-// status file belongs.
+// Signal sends a signal to the program. The caller must run in the cluster's namespaces, because the process ID in the
+// status file is valid only there.
 func (c Component) Signal(signal unix.Signal) error {
 	pid, err := c.pid()
 	if err != nil {
@@ -39,8 +39,8 @@ func (c Component) Signal(signal unix.Signal) error {
 		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// If the ID has changed, the program has exited. The descriptor (pidfd) may then refer to another process that reuses
-	// the ID.
+	// If the ID is unchanged, the descriptor (pidfd) refers to the program. If the ID has changed, the program has exited,
+	// and the descriptor may refer to another process with the old ID.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
 	}
@@ -118,7 +118,7 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits until a function returns true for the program's process ID, or for 0 if the program does not run.
+// awaitProcess waits until wanted returns true for the program's process ID. The ID is 0 if the program does not run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -176,8 +176,8 @@ func targets(queries []query) []object {
 	return all
 }
 
-// step returns a threshold of a panel. From this value on, the panel has the given color. A nil value is lower than all
-// numbers.
+// step returns a threshold of a panel. Values from this threshold on have the given color. A threshold of nil is lower
+// than all numbers, so that its color applies to the lowest values.
 func step(color string, from any) object { return object{"color": color, "value": from} }
 
 // toFunction links a line of a graph to the dashboard of the line's function.
@@ -235,8 +235,8 @@ func (s stat) json() object {
 	}
 }
 
-// selected replaces the placeholders {@} and {#} in a query. {@} becomes a selector for the chosen namespaces, {#} for
-// the chosen namespaces and functions.
+// selected replaces the placeholders {@} and {#} in a query by label selectors. The selector for {@} selects the chosen
+// namespaces. The selector for {#} selects the chosen namespaces and functions.
 func selected(expr string) string {
 	const namespaces, functions = `{namespace=~"$namespace"`, `{namespace=~"$namespace",image=~"$function"`
 	return strings.NewReplacer(

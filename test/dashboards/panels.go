@@ -3,7 +3,7 @@
 package main
 
 // panel is a graph. Its queries contain placeholders for label selectors. {@} selects the namespaces that the user has
-// chosen. {#} selects the chosen namespaces and functions. A placeholder may contain more labels, as in {@phase="run"}.
+// chosen, and {#} also selects the chosen functions. A placeholder may contain more labels, as in {@phase="run"}.
 type panel struct {
 	title, description, unit string
 	queries                  []query
@@ -21,7 +21,8 @@ type stat struct {
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
 // alerted maps the title of a panel to the alert about the same problem. limit is the alert's threshold in the panel's
-// unit. It is 0 if the panel and the alert show different values. Tests compare the names with the alert rules.
+// unit. If the panel and the alert show different values, limit is 0, and the panel shows no threshold. Tests compare
+// the names of the alerts with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string
@@ -58,8 +59,8 @@ func quantiles(histogram string) []query {
 	return all
 }
 
-// mean returns a query for a histogram's mean, for each value of a label. If label is empty, the query returns a single
-// mean.
+// mean returns a query for the mean of a histogram. The query returns a mean for each value of the label, or a single
+// mean if label is empty.
 func mean(histogram, selector, label, legend string) query {
 	by := "sum"
 	if label != "" {

@@ -2,8 +2,8 @@
 
 package main
 
-// Filters for spans (in TraceQL) and log lines (in LogQL). $namespace and $function are variables of the dashboard. The
-// pattern permits a registry before $function and a digest after it, because spans contain full image names.
+// Filters for spans (in TraceQL) and log lines (in LogQL). $namespace and $function are variables of the dashboard.
+// Spans contain full image names, so the pattern permits a registry before $function and a digest after it.
 const (
 	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
 		` && name="fn.evaluate" && span.container.image.name=~"(.*/)?($function)(@.*)?"`

@@ -30,8 +30,8 @@ type Input struct {
 	List []byte
 }
 
-// Load is a closed or an open loop. In a closed loop, each of the Callers waits for an answer before its next call. In
-// an open loop, Rate calls start per second, regardless of unanswered calls. Either Callers or Rate must be zero.
+// Load is a closed or an open loop. In a closed loop, each of the Callers waits for an answer before its next call, and
+// Rate is zero. In an open loop, Rate calls start per second, regardless of unanswered calls, and Callers is zero.
 type Load struct {
 	Callers int
 	Rate    float64
@@ -53,16 +53,16 @@ type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate measuring time of all targets together, for each input and load. Turn is the time for
-	// which a target is measured before the next target.
+	// Duration is the approximate measuring time of all targets together, for each input and load. The targets are
+	// measured in turns, and Turn is the duration of a turn.
 	Duration, Turn time.Duration
 	// WarmUp is the time for which each target is called before the measurements, for each input and load.
 	WarmUp time.Duration
-	// Settle is a pause before each turn, in which the previous target can finish background work, such as starting
-	// processes for later evaluations.
+	// Settle is a pause before each turn. During the pause, the previous target can finish background work, such as
+	// starting processes for later evaluations.
 	Settle time.Duration
-	// MaxInFlight limits concurrent evaluations in an open loop. The time that a call waits for this limit counts as
-	// latency.
+	// MaxInFlight limits concurrent evaluations in an open loop. A call that must wait because of this limit starts late,
+	// and its latency includes this delay.
 	MaxInFlight int
 	// Seed initializes all random choices: the order of turns, arrivals in open loops, and bootstrap resamples.
 	Seed uint64

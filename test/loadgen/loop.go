@@ -75,8 +75,9 @@ func runClosed(ctx context.Context, callers int, length time.Duration, loop func
 	})
 }
 
-// runOpen starts evaluations at fixed times, and measures latency from these times, even if an evaluation starts late.
-// Otherwise, a stalled target would delay the evaluations that reveal the stall (coordinated omission).
+// runOpen starts evaluations at fixed times, and measures latency from these times. If an evaluation starts late, its
+// latency therefore includes the delay. Otherwise, a target that stalls would delay the evaluations that reveal the
+// stall, and look faster than it is (coordinated omission).
 func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)

@@ -9,7 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Range in nanoseconds and significant digits of the latency histogram. They determine the histogram's size.
+// Lowest and highest latency (in nanoseconds) and significant digits of the histogram. They determine its size.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(time.Hour)
@@ -32,7 +32,7 @@ type turn struct {
 	client time.Duration
 }
 
-// recorder records the evaluations of a target during a turn.
+// recorder records the evaluations during a turn, in which only a single target is called.
 type recorder struct {
 	took, client time.Duration // set after a turn
 

@@ -25,8 +25,8 @@ type Level struct {
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Rounds  int     `json:"rounds"`
-	// Different lists targets whose output differs from the first target's. It may be meaningless to compare these
-	// targets.
+	// Different lists targets whose output differs from the first target's output. It may be meaningless to compare the
+	// results of these targets with the first target's results.
 	Different []string `json:"different,omitempty"`
 	Results   []Result `json:"results"`
 }
@@ -41,7 +41,7 @@ type Result struct {
 	PerSecond float64 `json:"perSecond"`
 	// ClientMilliseconds is loadgen's own processor time per evaluation. It is zero if the system does not report it.
 	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
-	// Milliseconds and the ratios are nil if all evaluations failed. The ratios are also nil for the first target.
+	// Milliseconds and the ratios are nil if all evaluations failed. The first target has no ratios to itself.
 	Milliseconds   *Latencies `json:"milliseconds,omitempty"`
 	PerSecondRatio *Ratio     `json:"perSecondRatio,omitempty"`
 	P50Ratio       *Ratio     `json:"p50Ratio,omitempty"`

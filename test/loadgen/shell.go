@@ -16,8 +16,8 @@ import (
 )
 
 // Shell runs a command repeatedly in a shell, with list as standard input, and discards the output. After every run, it
-// passes the error or nil to a callback function. It kills the command and returns if the callback function returns
-// false, ctx ends, or a run takes longer than limit. If limit is zero, a run may take any time.
+// passes the error or nil to the callback function each. Shell kills the command and returns if each returns false or
+// ctx ends. It also does so if a run lasts longer than limit. If limit is zero, there is no such limit.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {

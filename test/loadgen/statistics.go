@@ -41,12 +41,12 @@ func newSample(rounds [][]turn, target int) sample {
 	return s
 }
 
-// figures contains the results that are compared between targets. Latencies are in nanoseconds. They are NaN if no
-// evaluation succeeded.
+// figures contains the results of a target that are compared with other targets. Latencies are in nanoseconds. They are
+// NaN if no evaluation succeeded.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures computes the results of a target. weights contains a weight for each round: a round with the weight 2 counts
-// twice, a round with the weight 0 does not count.
+// figures computes the results of a target. weights contains a weight for each round. A round with the weight 2 counts
+// twice. A round with the weight 0 does not count.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -64,8 +64,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latency at each quantile in shares, such as 0.99. shares must be in ascending order. weights
-// contains a weight for each round, and total is the weighted number of evaluations.
+// quantiles returns the latencies at several quantiles. The argument shares contains the quantiles in ascending order,
+// such as 0.5 and 0.99. weights contains a weight for each round. total is the weighted number of evaluations.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -80,7 +80,7 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// eachOnce returns the weight 1 for each round, for the results of the actual measurement without bootstrap.
+// eachOnce returns the weights of the rounds without bootstrap sampling: each round counts once.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
 // drawRounds draws rounds at random, with replacement, for a bootstrap sample. It returns the number of times that each
@@ -103,9 +103,9 @@ type Ratio struct {
 // ratios contains the results of a target, divided by the results of the first target.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compareSamples divides a target's results by base, the results of the first target. A paired bootstrap determines the
-// confidence intervals. It draws whole rounds with the turns of both targets instead of single evaluations, because
-// evaluations in the same turn depend on each other.
+// compareSamples divides a target's results by base, the results of the first target. It determines the confidence
+// intervals by a paired bootstrap, which draws random rounds. Each round contains the turns of both targets. It does
+// not draw single evaluations, because evaluations in the same turn depend on each other.
 func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
 	measured := divideFigures(of, base, eachOnce(rounds))

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// mutationLine matches a line of gremlins' output with the result, kind and position of a mutation.
+// mutationLine matches the result, kind and position of a mutation in the output of the tool gremlins.
 var mutationLine = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
 // runGremlins runs the mutation tester gremlins on a package, and prints the results. It parses gremlins' output
@@ -61,8 +61,8 @@ func (t target) printResults(w io.Writer, output []byte, late bool, budget time.
 	return err
 }
 
-// writeModfile writes a go.mod for the copy of the module that gremlins makes. This go.mod contains an absolute path
-// for the module libs. The result is the go command's flag that selects this go.mod.
+// writeModfile writes a go.mod for gremlins, which runs tests in a copy of the module. This go.mod contains an absolute
+// path for the module libs, because a relative path is wrong in the copy. The result is the go flag that selects it.
 func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))

@@ -3,8 +3,8 @@
 // Command mutate checks that the tests of the core packages are thorough. It makes small changes (mutations) to the
 // packages, one after another, and runs the tests after each change.
 //
-// Tests must notice all mutations in mutations.go. Then the tool gremlins generates further mutations. If no test
-// notices a generated mutation, the command prints the mutation but does not fail, because some mutations make no
+// Tests must notice all mutations in mutations.go. Then the tool gremlins generates further mutations. The command
+// prints the generated mutations that no test notices. It does not fail because of them: some mutations make no
 // difference. A developer must judge them.
 package main
 
@@ -46,8 +46,8 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run executes the tests with each mutation. It uses a sandbox if possible, because mutated code may send signals to
-// other processes.
+// run executes the tests with each mutation, in a sandbox if possible. Mutated code may send signals to other
+// processes, and the sandbox protects the processes of the machine.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
-// Limits for the cost of confinement, the restriction of functions' access to the machine. spareLimit applies to
-// processes that start before their evaluation, newLimit to processes that start during their evaluation.
+// Limits for the cost of confinement, which restricts functions' access to the machine. spareLimit applies to processes
+// that start before their evaluation. newLimit applies to processes that start during their evaluation.
 const (
 	spareLimit = 1.05                   // maximum ratio to the unconfined median
 	newLimit   = 500 * time.Microsecond // maximum difference from the unconfined median
@@ -35,8 +35,8 @@ type subject struct {
 	pause time.Duration
 }
 
-// mode is a way to start function processes: in advance, or at the beginning of each evaluation. Processes of the
-// second kind need only a short pause between evaluations, so that a measurement contains more evaluations.
+// mode is a way to start function processes: in advance, or at the beginning of each evaluation. Processes that do not
+// start in advance need only a short pause between evaluations. Their measurement therefore contains more evaluations.
 type mode struct {
 	name  string
 	env   []string

@@ -46,7 +46,7 @@ func withFigures(document, table, figures string) (string, error) {
 	return before + begin + "\n" + figures + "\n" + end + after, nil
 }
 
-// limitError reports a result that exceeds its limit. Measurements return it only after they have printed all results.
+// limitError reports that a result exceeds its limit. Measurements first print all results, and then return this error.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }

@@ -35,7 +35,7 @@ func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (leas
 	return grantedPod{l.pod}, nil
 }
 
-// grantedPod is a lease of the lender's only pod. The lender grants such a lease to every caller.
+// grantedPod is the lease that the lender grants to every caller. It always contains the lender's only pod.
 type grantedPod struct{ pod *lease.Granted }
 
 func (l grantedPod) Granted() *lease.Granted      { return l.pod }

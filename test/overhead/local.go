@@ -125,7 +125,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand returns a function that runs a program on a kpt package. The function ignores its resource list argument.
+// runCommand returns a function that runs a program on a kpt package. The returned function ignores its resource list.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command overhead measures the time that the gateway and the wrapper-server add to a function. It compares them with a
-// new process per evaluation (the bare process) and with a minimal gRPC server. It measures all of them alternately in
-// the same run, so that changes of the machine's speed affect all. Further tables compare, for example, sandboxes with
-// podman, and evaluations with and without restricted access (confinement).
+// new process per evaluation (the bare process) and with a minimal gRPC server. It measures all of these alternately in
+// the same run, so that changes of the machine's speed affect all results. Further tables compare, for example,
+// sandboxes with podman, and evaluations with and without restricted access (confinement).
 package main
 
 import (

@@ -13,8 +13,8 @@ import (
 // times contains the durations and the processor time of a program's evaluations.
 type times struct {
 	evaluations []time.Duration
-	// cpu is the processor time of all calls. This includes the first call of each turn, although its duration is not
-	// counted.
+	// cpu is the processor time of all calls. It includes the first call of each turn. This call is a warm-up, and
+	// evaluations does not contain its duration.
 	cpu   time.Duration
 	calls int // number of calls in cpu
 }

@@ -95,8 +95,8 @@ func reportMutualTLS(rounds [][2]time.Duration) string {
 	return b.String()
 }
 
-// ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. Each ratio compares
-// the two medians of the same round, so slow changes of the machine's speed do not matter.
+// ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. Each ratio divides
+// the two medians of a round. Slow changes of the machine's speed affect both medians, but not the ratio.
 func ratioInterval(rounds [][2]time.Duration) (ratio, low, high float64) {
 	n := float64(len(rounds))
 	var mean, squares float64

@@ -148,8 +148,8 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay pulls an image and returns podman as a way to evaluate this image. If podman is not installed, podmanWay
-// returns no way. The caller must call remove to delete the image.
+// podmanWay pulls an image and returns podman as a way to evaluate this image. If podman is not installed, the list of
+// ways is empty. The caller must call the returned function remove to delete the image.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -214,8 +214,8 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 	return nil
 }
 
-// inTurns measures programs alternately, in a random order in each round. With a pause, a program evaluates once per
-// round. Without a pause, a program evaluates repeatedly during its turn, and the first evaluation does not count.
+// inTurns measures programs alternately, in a random order in each round. If pause is not zero, each program evaluates
+// once per round, after the pause. Otherwise, it evaluates repeatedly, and the first evaluation does not count.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))
 	if len(ways) == 0 {

@@ -49,8 +49,8 @@ func (b *bench) telemetry(ctx context.Context) error {
 }
 
 // reportTelemetry prints a row for each gateway, and reports whether the latency stays within telemetryLimit. Each row
-// contains the processor time, which is more reliable than the median on a busy machine. It excludes the receiver of
-// the telemetry, because the receiver runs on another machine in production.
+// contains the processor time, which is more reliable than the median on a busy machine. The processor time excludes
+// the process that receives the telemetry, because this process runs on another machine in production.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {

@@ -7,8 +7,7 @@ import "regexp"
 // form is a kind of sentence or name that CONTRIBUTING.md discourages.
 type form struct {
 	name string
-	// goal is the maximum number of occurrences in a fixed number of comment lines, words, names or commits. per is this
-	// fixed number, 100 or 1000.
+	// goal is the maximum number of occurrences per 100 or 1000 lines, words, names or commits. per is 100 or 1000.
 	goal, per float64
 	// pattern matches a text with the discouraged form. It is nil for a form that is not recognized by a pattern.
 	pattern *regexp.Regexp
@@ -60,8 +59,8 @@ var (
 	plainSubject = form{"commit subject without an area", 1, 100, nil} // 0 is impossible: old subjects cannot change
 )
 
-// count contains two numbers of units. found is the number of units with a discouraged form, of is the number of all
-// units. A unit is a line, word, name or commit.
+// count contains two numbers of units, such as lines, words, names or commits. found is the number of units with a
+// discouraged form. of is the number of all units.
 type count struct {
 	found, of int
 }

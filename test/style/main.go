@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command style counts discouraged forms of sentences and names. It fails if a form is more frequent than
-// CONTRIBUTING.md permits in a module, in the documents or in the commits, which it counts separately.
+// Command style counts discouraged forms of sentences and names. It counts them separately for each module, for the
+// documents and for the commits. It fails if a form is more frequent in such a part than CONTRIBUTING.md permits.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// part is a module's directory, or "documents" or "commits". Discouraged forms are counted separately for each part.
+// part is a module's directory, "documents" or "commits". Each part has its own counts of discouraged forms.
 type part = string
 
 func run(root string) error {

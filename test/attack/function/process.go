@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// lifetime is the maximum run time of processes that outlive their evaluation. If an interrupted test does not kill
-// them, they exit on their own.
+// lifetime is the maximum run time of processes that outlive their evaluation. After this time, they exit on their own,
+// because an interrupted test does not kill them.
 const lifetime = 2 * time.Minute
 
 // roles maps the roles of helper processes to their tasks. A helper is a copy of this program whose argument 0 is its
@@ -67,8 +67,8 @@ func writeLog(arg string) {
 	os.Exit(1)
 }
 
-// leaveOrphans starts processes that outlive this process. The argument is their number. Their parent processes exit at
-// once, so that the orphans are not children of this process.
+// leaveOrphans starts arg processes that outlive this process. Each has a parent process of its own, which exits at
+// once. The orphans are therefore not children of this process.
 func leaveOrphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {

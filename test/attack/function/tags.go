@@ -10,7 +10,7 @@ import (
 )
 
 // writeTags writes a resource list with a single result that contains arg different tags. It then exits with an error,
-// because the server also parses the results of failing functions.
+// as a failing function does, because the server also parses the results of failing functions.
 func writeTags(arg string) {
 	n, _ := strconv.Atoi(arg)
 	var list bytes.Buffer

@@ -22,8 +22,8 @@ func main() {
 			block[i] = 1
 		}
 		held = append(held, block)
-		// Grow slowly: the wrapper-server must notice the growth before the kernel kills the container, even if the machine
-		// is busy and the wrapper-server's check runs late.
+		// Grow slowly, so that the wrapper-server notices the growth before the kernel kills the container. It must notice
+		// this even if the machine is busy and its check runs late.
 		time.Sleep(30 * time.Millisecond)
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sleep is a function that sleeps for data.duration of its ConfigMap, by default ten seconds. First, it writes
-// TESTFN_GREETING bytes to stderr, to test that servers discard a process that was started in advance and writes more
-// than 64 KiB.
+// TESTFN_GREETING bytes to stderr. This tests processes that servers start in advance: a server must discard such a
+// process if it writes more than 64 KiB.
 package main
 
 import (

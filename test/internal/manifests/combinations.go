@@ -21,7 +21,8 @@ var (
 		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main",
 		"private-registry", "production", "service-mesh", "tracing",
 	}
-	// Microservices and FunctionRunner are components that work only with the base of the same name.
+	// Microservices contains components that work only with the base "microservices". FunctionRunner contains components
+	// that work only with the base "function-runner".
 	Microservices  = []string{"callers", "mutual-tls", "mutual-tls-secrets"}
 	FunctionRunner = []string{"mutual-tls-pods"}
 )
@@ -40,8 +41,8 @@ const Namespaces = "overlays/namespaces"
 // Operator is the kustomization that needs the Prometheus operator, as a path relative to the directory deploy.
 const Operator = "observability/operator"
 
-// Combinations returns the directories of all kustomizations to test, by name. These are all kustomizations in deploy
-// except for Operator, and a new kustomization for each pair of a base and a component.
+// Combinations returns the directories of all kustomizations to test, by name. It finds the kustomizations in deploy,
+// except for components and Operator. It also creates a kustomization for each pair of a base and a component.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}

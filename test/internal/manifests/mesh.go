@@ -13,7 +13,7 @@ import (
 var Mesh = schema.GroupVersion{Group: "security.istio.io", Version: "v1"}
 
 // AuthorizationPolicy is Istio's object of the same name, with only the fields that our manifests use. Decode rejects
-// all other fields. Istio supports these fields without a waypoint proxy.
+// all other fields. Manifests therefore contain only fields that Istio supports without a waypoint proxy.
 type AuthorizationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

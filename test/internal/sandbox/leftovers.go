@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// runsDirectory returns the parent of the directories that NewDirectory creates. For root, this is /var/lib. It cannot
-// be the directory for temporary files, because the sandbox mounts an empty file system over that directory.
+// runsDirectory returns the parent of the directories that NewDirectory creates. For root, it is /var/lib. This is
+// because root runs the sandbox, which hides the directory for temporary files with an empty file system.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"

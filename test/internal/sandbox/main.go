@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Main calls run and exits with the code that run returns. If run returns an error, Main prints the error and exits
-// with at least 1. SIGINT and SIGTERM cancel the context of run.
+// Main calls run and exits with the code that run returns. If run returns an error, Main prints the error, and the exit
+// code is at least 1. SIGINT and SIGTERM cancel the context that run receives.
 func Main(name string, run func(ctx context.Context, args []string) (code int, err error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, os.Args[1:])

@@ -24,8 +24,8 @@ const Metadata = "169.254.169.254"
 // Possible reports whether this process may create namespaces, which requires root.
 func Possible() bool { return os.Geteuid() == 0 }
 
-// Run runs this program again with args, as the first process of new namespaces, and returns its exit code. When
-// ctx ends, the process gets SIGTERM, and SIGKILL ten seconds later.
+// Run runs this program again with args, as the first process of new namespaces. It returns the exit code of this
+// process. When ctx ends, Run sends SIGTERM to the process, and ten seconds later SIGKILL.
 func Run(ctx context.Context, args ...string) (int, error) {
 	self, err := os.Executable()
 	if err != nil {

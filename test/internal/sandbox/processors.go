@@ -10,17 +10,17 @@ import (
 // processorsRoot is the root directory of the CPU controller. It exists only in cgroup v1.
 var processorsRoot = filepath.Join(mountPoint, "cpu")
 
-// Files and values of the CPU weight of the program under attack. The weight is ten times the default. In production,
-// the program does not share its processors with attackers and other programs.
+// Files and values for the CPU weight of the program under attack. The weight is ten times the default, because the
+// program shares its processors with attackers and other programs. In production, it does not share them.
 const (
 	sharesV1, preferenceV1 = "cpu.shares", "10240"
 	sharesV2, preferenceV2 = "cpu.weight", "1000"
 )
 
 // newProcessors sets the CPU weight of a group, as a container runtime would. Otherwise, each session would get an
-// equal share of the processors, and eight functions would get eight times as much as the program. memory is the
-// group's directory in the memory controller. newProcessors returns the group's directory in the CPU controller. It
-// returns an empty string if there is no CPU controller.
+// equal share of the processors. Eight functions have eight sessions, and would get eight times as much as the program.
+// The argument memory is the group's directory in the memory controller. The result is the group's directory in the CPU
+// controller, or an empty string if there is no CPU controller.
 func newProcessors(memory string) string {
 	dir := filepath.Join(processorsRoot, filepath.Base(memory))
 	if os.Mkdir(dir, 0o755) == nil {

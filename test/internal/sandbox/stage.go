@@ -42,8 +42,8 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become sets up the environment that [Group.Command] describes, and then replaces this process by the program. It
-// returns only if this fails. args are the command-line arguments that follow the name of the stage.
+// Become sets up the environment that [Group.Command] describes, and replaces this process by a program. It returns
+// only after an error. args are the command-line arguments after [Stage].
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
 	if len(args) < 4 {

@@ -19,15 +19,14 @@ var commands = []string{
 }
 
 var (
-	// flagLine matches the line of a flag in a command's help. If a flag's value is optional, the default follows the
-	// type, as in string[="-"].
+	// flagLine matches the line of a flag in a command's help. The line contains the flag's type. If the flag's value is
+	// optional, the default value follows the type, as in string[="-"].
 	flagLine = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)(?: [\w.:=]+(?:\[="[^"]*"\])?)?  +(.*)$`)
 	// flagStart matches the beginning of a flag's line, to detect lines that flagLine does not match.
 	flagStart = regexp.MustCompile(`(?m)^ +(?:-\w, )?--[a-z]`)
 )
 
-// family matches the description of a flag that filters resources by a field. The descriptions of these flags differ
-// only in the words after "this".
+// family matches descriptions of flags that filter by a field. They differ only in the words after "this".
 var family = regexp.MustCompile("^(.* this) (.*)$")
 
 // flag is a row in the table of flags. Flags that filter resources by different fields share a row.
@@ -96,8 +95,8 @@ func formatFlags(flags []*flag) string {
 	return table.String()
 }
 
-// mergeFamily adds a flag to a group of flags. If its description differs from the last flag's description only in the
-// words after "this", both flags share a row of the table.
+// mergeFamily adds a flag to a group of flags. Normally, the flag gets its own row of the table. It shares the last
+// flag's row if the descriptions of both flags are the same up to the word "this".
 func mergeFamily(group []*flag, f *flag) []*flag {
 	if len(group) > 0 {
 		last := group[len(group)-1]

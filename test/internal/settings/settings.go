@@ -98,8 +98,8 @@ func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	return found, nil
 }
 
-// nestedFields returns the settings of a field whose type is another configuration struct. The struct belongs to the
-// same package or to libs. For all other fields, the result is nil.
+// nestedFields returns the settings of a field whose type is another configuration struct. This struct belongs to the
+// same package or to libs. If the field has another type, the result is nil.
 func nestedFields(
 	root, dir string, types map[string]*ast.StructType, field *ast.Field, prefix string,
 ) ([]Setting, error) {

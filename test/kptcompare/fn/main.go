@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command fn contains all functions for the comparison of fnctl with kpt. Each function is a link to this program, and
-// the name of the link selects the function. If the name is docker or podman, the program acts as a minimal container
-// engine for kpt. It then prints a version, or runs the function in the image of `docker run ... IMAGE`.
+// the name of the link selects the function. A link named docker or podman is a minimal container engine for kpt. It
+// prints a version, or runs the function in the image of `docker run ... IMAGE`.
 package main
 
 import (

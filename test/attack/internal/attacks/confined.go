@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// secret is a text in a caller's resource list, secretList, that other callers' functions must not find. secretList
-// makes its function run for two seconds, so that attackers can search the memory during this time.
+// secret is a text in secretList, the resource list of a caller. The functions of other callers must not find it. The
+// function that evaluates secretList runs for two seconds, so that attackers have time to search the memory.
 const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
@@ -41,8 +41,8 @@ func dockerConfig(*Target) string { return sandbox.DockerConfig }
 
 func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
-// confinement runs all attacks in which a function tries to break its restrictions, one after another. In tests with
-// the option -short, it replaces the separate attacks.
+// confinement runs all attacks in which a function tries to break its restrictions, one after another. Only tests with
+// the option -short run it, instead of the separate attacks.
 var confinement = Attack{
 	Name: "confinement, all of it", Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -79,8 +79,9 @@ func confinementAttack(name, do, arg string) Attack {
 	}
 }
 
-// inRunner returns an attack on function-runner, in which a function tries to read registries' credentials or the
-// programs of other functions. Function pods contain no such files.
+// inRunner returns an attack in which a function tries to read a file of function-runner. The argument arg returns the
+// file's path. The file contains registries' credentials or the program of another function. Function pods contain no
+// such files, so the attack applies only to function-runner.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,

@@ -30,12 +30,13 @@ var (
 	})
 )
 
-// askers is the number of concurrent callers that request images from registries that never complete an answer. It
-// exceeds the image-resolver's limit of concurrent fetches.
+// askers is the number of concurrent callers in attacks by registries that never complete an answer. It exceeds the
+// image-resolver's limit of concurrent fetches, so that the attacks reach this limit.
 const askers = 200
 
-// deadRegistries returns an attack by registries that never complete a response. The function answer may begin the
-// response to a manifest request. Afterwards, the connection stays open until the client closes it or ctx ends.
+// deadRegistries returns an attack in which registries never complete a response. A registry calls the function answer
+// after a request for a manifest. This function may send the beginning of the response. The connection then stays open
+// until the client closes it or ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -103,8 +104,9 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	}
 }
 
-// awaitManifest answers requests for /v2/, which clients send to check that a registry exists. It returns true at the
-// first request for another path, which is a request for a manifest.
+// awaitManifest waits for a request for a manifest, and reports whether it received such a request. Before this
+// request, clients send requests for /v2/ to check that the registry exists. awaitManifest answers these requests, and
+// returns true at the first request for another path.
 func awaitManifest(conn net.Conn) bool {
 	requests := bufio.NewReader(conn)
 	for {

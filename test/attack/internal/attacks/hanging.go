@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, without a timeout. It does not attack a wrapper-server, the server
-// in function pods: only gateways call a function pod, and the pod-manager limits the number of these calls.
+// hanging evaluates many functions that never exit, without a timeout. It does not attack a wrapper-server, which is
+// the server in function pods. Only gateways call this server, and the pod-manager limits the number of their calls.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
@@ -29,7 +29,7 @@ func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error 
 	defer cancel()
 	list := List("hang", "", padding)
 	return runAll(callers, func(int) error {
-		// Send no deadline, because the server would enforce it. Instead, the caller cancels the request when ctx ends.
+		// Send no deadline, because the server would stop the function then. The caller cancels the request when ctx ends.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()
 		defer leave()

@@ -11,8 +11,8 @@ import (
 )
 
 // eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not the
-// server. Tests with -short omit this attack: while the kernel reclaims memory, it delays all processes in the control
-// group, and well-behaved callers may wait too long.
+// server. Tests with -short omit this attack, because well-behaved callers may wait too long: the kernel delays all
+// processes in the control group while it reclaims memory.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

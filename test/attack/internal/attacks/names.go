@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// inventedImages evaluates 200 images that do not exist. The metrics contain only a limited number of image labels, but
-// an existing image must still get its own label.
+// inventedImages evaluates 200 images that do not exist, and then an existing image. The metrics contain only a limited
+// number of image labels. The invented images must not use them up: the existing image must get its own label.
 var inventedImages = Attack{
 	Name: "200 invented images", Programs: []string{system.FunctionRunner, system.Gateway}, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -42,7 +42,7 @@ var inventedImages = Attack{
 		if err != nil {
 			return fmt.Errorf("read metrics: %w", err)
 		}
-		// Search for the label of the existing image, which is the last part of the image's name.
+		// Search for the label of the existing image. This label is the last part of the image's name.
 		if label := path.Base(system.Hostile); !strings.Contains(string(metrics), strconv.Quote(label)) {
 			return fmt.Errorf("after 200 invented images metrics have no label %s", label)
 		}
@@ -50,8 +50,8 @@ var inventedImages = Attack{
 	},
 }
 
-// inventTimeout is the timeout for evaluating an image that does not exist. Without it, function-runner would wait for
-// a pod, which cannot start without Kubernetes.
+// inventTimeout is the timeout for evaluating an image that does not exist. Without this timeout, function-runner would
+// wait for a pod that runs the image. The pod never starts, because the attack runs without Kubernetes.
 const inventTimeout = 500 * time.Millisecond
 
 // inventImage tries to evaluate an image that does not exist.

@@ -14,7 +14,7 @@ import (
 const orphanTimeout = 10 * time.Second
 
 // orphans evaluates functions that leave hundreds of processes behind, while another evaluation hangs. The server must
-// kill these orphans, although they could belong to the evaluation that hangs.
+// kill these orphans before the other evaluation ends, although they could belong to that evaluation.
 var orphans = Attack{
 	Name: "orphans beside a hang", Programs: runners, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {

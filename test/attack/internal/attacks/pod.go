@@ -26,8 +26,8 @@ import (
 // longestRetry is the longest retry delay that the gateway may pass on from a pod to callers.
 const longestRetry = 5 * time.Minute
 
-// hostilePod acts as a function pod that lies: it answers that no evaluator serves the image, or that callers must
-// retry after ten years. The gateway must not pass these answers on to callers.
+// hostilePod acts as a function pod with false answers. It answers that no evaluator serves the image, or that callers
+// must retry after ten years. The gateway must not pass these answers on to callers.
 var hostilePod = Attack{
 	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -44,7 +44,7 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames acts as a function pod that sends megabytes in frames of a single byte. The gateway keeps all frames of
+// smallFrames acts as a function pod that sends megabytes in frames of a single byte. The gateway keeps the frames of
 // an incomplete message in memory, a hundred bytes for each frame. It must therefore reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
@@ -95,8 +95,9 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn evaluates a function in a pod that always answers with the given error. It returns an error if the
-// gateway passes on details of the answer that must not reach callers.
+// checkPassedOn checks that the gateway does not pass on a false answer of a pod. The pod answers all evaluations with
+// the error answer. checkPassedOn evaluates a function in this pod. It returns an error if the caller receives details
+// of the answer that must not reach callers.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

@@ -58,7 +58,7 @@ func (t *Target) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
 }
 
-// nameRegistry makes the program fetch an image of a repository and list the repository's tags.
+// nameRegistry sends requests that make the program fetch an image of a repository and list the repository's tags.
 func (t *Target) nameRegistry(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {
 		conn, err := t.connectTo()
@@ -119,7 +119,7 @@ func (t *trap) close() {
 	}
 }
 
-// wasSprung returns an error if the program connected to one of the trap's addresses.
+// wasSprung returns nil if the program connected to none of the trap's addresses. Otherwise, it returns an error.
 func (t *trap) wasSprung() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

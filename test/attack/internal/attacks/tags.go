@@ -39,8 +39,8 @@ var tagsOutput = Attack{
 	},
 }
 
-// isDecided evaluates a list. It returns an error if the program neither evaluates nor rejects the list within
-// decodeTimeout.
+// isDecided checks that the program accepts or rejects a list in time. It returns nil if the program evaluates or
+// rejects the list within decodeTimeout. Otherwise, it returns an error.
 func (t *Target) isDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()

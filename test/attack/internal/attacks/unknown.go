@@ -11,10 +11,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownFields sends small lists with large unknown fields, which the program must count towards its memory budget for
-// requests. The functions wait for two seconds, so that requests accumulate. In a wrapper-server, the server in
-// function pods, they do not wait. The pod-manager permits only few concurrent evaluations in a pod, which waiting
-// functions would occupy (see [hanging]).
+// unknownFields sends small lists with large unknown fields. The program must count these fields towards its memory
+// budget for requests. The functions wait for two seconds, so that requests accumulate. They do not wait in a
+// wrapper-server, the server in function pods. This is because the pod-manager permits only few concurrent evaluations
+// in a pod, and waiting functions would occupy them (see [hanging]).
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

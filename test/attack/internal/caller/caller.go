@@ -26,8 +26,8 @@ import (
 // from its own executable.
 const Role = "callers"
 
-// The load of the well-behaved callers. Each caller has its own connection and calls at fixed times, even if earlier
-// calls are unanswered. Otherwise, slow answers would reduce the number of calls.
+// The load of the well-behaved callers. Each caller has its own connection and calls at fixed times. It does not wait
+// for the answers to earlier calls. Otherwise, slow answers would reduce the number of calls.
 const (
 	callers     = 4
 	interval    = 100 * time.Millisecond // pause between two calls of a caller
@@ -35,9 +35,9 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve is a prefix for the argument image of [Run]. If the argument is this prefix and a repository, callers resolve
-// tags of the repository instead of evaluating a function. Each call resolves a new tag, so that the image-resolver
-// cannot use its cache.
+// Resolve is a prefix for the argument image of [Run], which makes callers resolve tags. In this case, image is the
+// prefix and a repository, and callers do not evaluate a function. Each call resolves a new tag of the repository, so
+// that the image-resolver cannot use its cache.
 const Resolve = "resolve="
 
 // Run calls the program at address until ctx ends, and waits for the answers. It writes the duration and result of
@@ -64,8 +64,8 @@ func Run(ctx context.Context, address, image string, w io.Writer) error {
 	return nil
 }
 
-// callOnSchedule starts calls at fixed times until ctx ends, and waits for the answers. If too many earlier calls
-// are unanswered, a call starts late.
+// callOnSchedule starts calls at fixed times until ctx ends, and waits for the answers. It limits the number of
+// unanswered calls to outstanding. If this limit is reached, the next call starts late.
 func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	var running sync.WaitGroup
 	defer running.Wait()

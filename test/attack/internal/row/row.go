@@ -41,13 +41,13 @@ func (c Config) times() times {
 
 const attackLimit = 2 * time.Minute
 
-// tries is the maximum number of runs of an attack. An attack runs again if slow answers are the only problem. A busy
-// machine may cause slow answers in one run, but a real defect causes them in each run.
+// tries is the maximum number of runs of an attack. An attack runs again if slow answers are the only problem. In a
+// single run, a busy machine may be the cause of slow answers. A real defect causes them in each run.
 const tries = 3
 
-// Run attacks a program and returns the result. The error is nil even if the program does not withstand the attack. If
-// only latency exceeded its limit, Run repeats the attack at full length: in a brief attack with fewer than 100 calls,
-// a single slow call determines the 99th percentile.
+// Run attacks a program and returns the result. If the program does not withstand the attack, row describes the
+// problem, and err is nil. If slow answers are the only problem, Run repeats the attack at full length. This is because
+// a brief attack may have fewer than 100 calls, and a single slow call then determines the 99th percentile.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {
@@ -116,9 +116,9 @@ func (r *Row) compare(samples *caller.Samples, at moments) {
 	r.Failed = caller.Failures(append(during, after...))
 }
 
-// undisturbedP99 returns the 99th percentile of latency without an attack. It returns the higher of the latencies
-// before and after the attack, because the machine may have become slightly slower. It ignores a much higher latency
-// after the attack, because the attack then still affects the callers.
+// undisturbedP99 returns the 99th percentile of latency without an attack. This is the higher of the latencies before
+// and after the attack, because the machine may have become slightly slower. However, if the latency after the attack
+// is much higher, the attack still affects the callers. The result is then the latency before the attack.
 func undisturbedP99(before, after time.Duration) time.Duration {
 	if after/slower <= max(before, leastP99) {
 		return max(before, after)
@@ -174,8 +174,8 @@ func (c Config) startCallers(ctx context.Context, program string, samples *calle
 	}, nil
 }
 
-// callersImage returns the image that well-behaved callers evaluate or resolve. It is empty for the pod-manager, to
-// which these callers send only health checks.
+// callersImage returns the image that well-behaved callers evaluate or resolve. For the pod-manager, it returns an
+// empty string, because callers send only health checks to the pod-manager.
 func (c Config) callersImage(program string) string {
 	switch program {
 	case system.PodManager:

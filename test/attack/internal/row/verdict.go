@@ -15,13 +15,13 @@ import (
 const (
 	// slower is the maximum factor by which an attack may increase the latency of well-behaved callers.
 	slower = 3
-	// leastP99 is the lowest permitted baseline, the latency with which latencies during an attack are compared. The
-	// callers, the attack and the program share two processors, where a scheduler's time slice is some milliseconds. With
-	// a lower baseline, the test would measure the scheduler, not the program.
+	// leastP99 is the lowest latency without an attack that the test uses for comparisons. It replaces lower measured
+	// latencies. The callers, the attack and the program share two processors, where a scheduler's time slice is some
+	// milliseconds. A comparison with a lower latency would therefore measure the scheduler, not the program.
 	leastP99 = 20 * time.Millisecond
-	// kept is the memory in bytes that a program may retain after an attack. It is a tenth of the memory limit, because
-	// ten attacks that retain more would exhaust the limit. A tenth of the usage before the attack, some megabytes, would
-	// be too strict: garbage collection and processes started in advance change the usage by more.
+	// kept is the memory in bytes that a program may retain after an attack. It is a tenth of the memory limit. If each
+	// attack retained more, ten attacks would exhaust the limit. A tenth of the usage before the attack is some megabytes
+	// and would be too strict. Garbage collection and processes started in advance change the usage by more.
 	kept = system.Limit / 10
 	// settle is the time limit for the program to free its memory after an attack.
 	settle = 30 * time.Second

@@ -90,8 +90,8 @@ func (p *Program) run(ctx context.Context, path string, pl plan) error {
 	return nil
 }
 
-// awaitReady waits until the program answers a health check. The answer may be "not ready", because programs
-// without Kubernetes serve requests but never become ready.
+// awaitReady waits until the program answers a health check. It also accepts the answer "not ready". This is because
+// programs without Kubernetes serve requests, but never become ready.
 func (p *Program) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -178,8 +178,8 @@ func (p *Program) Stop() error {
 	return p.group.Remove()
 }
 
-// firstPort is the lowest port at which programs listen. Ephemeral ports are higher, so that no outgoing connection
-// can occupy a port before a program listens on it.
+// firstPort is the lowest port at which programs listen. All these ports are lower than the ephemeral ports, which the
+// kernel assigns to outgoing connections. No outgoing connection can therefore occupy a program's port.
 const firstPort = 20000
 
 // freeAddress returns an unused loopback address. Each call returns a different port.

@@ -58,8 +58,8 @@ type plan struct {
 	args, env        []string
 }
 
-// New copies the programs from bin to dir and writes their configuration. If limited is true, each program that starts
-// later has a memory limit.
+// New copies the programs from bin to dir and writes their configuration. The argument limited determines whether
+// programs have a memory limit when they start later.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
 	if err := s.newRegistries(); err != nil {
@@ -93,7 +93,7 @@ func (s *System) Function(image string) string {
 // Limited reports whether the programs have a memory limit.
 func (s *System) Limited() bool { return s.limited }
 
-// noKubernetes is a kubeconfig whose API server does not exist. Programs nevertheless start and serve requests.
+// noKubernetes is a kubeconfig whose API server does not exist. Programs can start and serve requests without it.
 const noKubernetes = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
@@ -190,7 +190,7 @@ func (s *System) configure(p *plan, name string) error {
 		p.env = append(p.env, "FNR_ADDRESS="+p.address, "FNR_DISABLE_RUNTIMES=exec",
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
-		// Configure the wrapper-server by flags, because functions inherit its environment variables.
+		// Configure the wrapper-server by flags and not by environment variables, because functions inherit the variables.
 		p.args = []string{
 			"--port=" + port, "--telemetry-metrics-address=" + p.metrics, "--serve-drain-delay=0s", "--",
 			s.Function(Steady),

@@ -42,8 +42,8 @@ type Conn struct {
 	failed  error            // error that ended the connection
 }
 
-// Open connects to a program. The server can send only the first answerBytes of each answer, because this client never
-// enlarges the HTTP/2 flow-control window. The connection closes when ctx ends.
+// Open connects to a program. answerBytes is the number of bytes of each answer that the server can send. It is the
+// size of the HTTP/2 flow-control window, which this client never enlarges. The connection closes when ctx ends.
 func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error) {
 	conn, err := Dial(ctx, address)
 	if err != nil {
@@ -148,7 +148,8 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 // encodeHeaders returns the HTTP/2 headers of a gRPC call, encoded by HPACK.
 func encodeHeaders(path string) ([]byte, error) {
 	var block bytes.Buffer
-	// Do not add fields to HPACK's compression table, so that requests can be sent in any order.
+	// Mark all fields as sensitive, so that HPACK does not add them to its compression table. Each header is then
+	// independent of earlier headers, and requests can be sent in any order.
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
 		{":method", "POST"},

@@ -36,7 +36,7 @@ func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remot
 	}
 }
 
-// Label returns a function for [Push] that sets a label in the copy, to give the copy a different digest.
+// Label returns a function for [Push]. The function sets a label in the copy, so that the copy's digest is different.
 func Label(label string) func(*v1.Config) {
 	return func(config *v1.Config) { config.Labels = map[string]string{"e2e": label} }
 }

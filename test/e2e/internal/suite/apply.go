@@ -18,7 +18,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// fieldManager identifies the tests as the owner of object fields in server-side apply.
+// fieldManager names the tests in server-side apply. The API server records it as the owner of fields that they set.
 const fieldManager = "function-runner-e2e"
 
 // Apply applies objects by server-side apply. If dryRun is true, the API server only validates them.

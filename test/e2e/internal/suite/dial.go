@@ -23,8 +23,8 @@ func (d Dialer) DialContext(ctx context.Context, address string) (net.Conn, erro
 	}
 	done := make(chan dialled, 1)
 	go func() {
-		// A socket belongs to the network namespace of the thread that creates it. The thread stays locked, so that the
-		// runtime discards it at the end of the goroutine.
+		// A socket belongs to the network namespace of the thread that creates it. This thread changes its namespace. It
+		// therefore stays locked, so that the runtime discards it at the end of the goroutine.
 		runtime.LockOSThread()
 		conn, err := d.dial(ctx, address)
 		done <- dialled{conn, err}

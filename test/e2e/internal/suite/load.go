@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// UnderLoad calls the function do. During the call, concurrent callers evaluate functions repeatedly, with a pause
-// before each evaluation. UnderLoad returns the number of successful evaluations and the first error.
+// UnderLoad calls the function do while concurrent callers evaluate functions. Each caller evaluates repeatedly, with a
+// pause before each evaluation. UnderLoad returns the number of successful evaluations and the first error.
 func UnderLoad(ctx context.Context, callers int, pause time.Duration,
 	evaluate func(ctx context.Context, caller int) error, do func(),
 ) (int64, error) {

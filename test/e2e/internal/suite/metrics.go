@@ -33,7 +33,7 @@ func Metrics(ctx context.Context, host string) (string, error) {
 }
 
 // Retries returns the number of times that the gateway in a pod has retried an evaluation with a new lease. host is the
-// pod's address. A retry need not be a defect: on a busy machine, a function pod may accept a connection too late.
+// pod's address. A retry is not always a defect: a function pod on a busy machine may accept a connection too late.
 func Retries(ctx context.Context, t testing.TB, host string) (retries int64) {
 	t.Helper()
 	page, err := Metrics(ctx, host)

@@ -23,8 +23,8 @@ func OfTheMesh(o *unstructured.Unstructured) bool {
 }
 
 // OnTheBed adapts manifests to the test bed. It removes Istio's objects, and permits the registry without TLS. It also
-// removes the containers' resource limits and CPU requests, because the only node has two processors. It keeps the
-// memory requests, because a kubelet first evicts pods without memory requests.
+// removes the containers' resource limits and CPU requests, because the only node has just two processors. It keeps the
+// memory requests. Without them, the kubelet would evict these pods before all other pods.
 func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	objects = slices.DeleteFunc(objects, OfTheMesh)

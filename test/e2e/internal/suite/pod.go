@@ -29,8 +29,8 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod returns a pod that starts as fast as possible, because it runs only the toolbox. The pull policy is
-// IfNotPresent, because with the default, Always, each start would call the registry.
+// BarePod returns a pod that starts as fast as possible, because it runs only the toolbox. Its pull policy is
+// IfNotPresent, so that a start does not call the registry. The default of [Pod], Always, would do so.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent

@@ -72,8 +72,8 @@ func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
 	return n
 }
 
-// FindProcess returns the only process in a pod that runs a program. It ignores children of this process, because a new
-// child has its parent's command line until it executes another program.
+// FindProcess returns the only process in a pod that runs a program. It ignores children of this process. Until a new
+// child executes another program, it has its parent's command line and looks like a second process of the program.
 func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	t.Helper()
 	var found []Process
@@ -92,7 +92,8 @@ func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	return found[0]
 }
 
-// Kill kills a process by its ID. The kernel does not reuse the ID until the parent process has reaped the process.
+// Kill kills a process by its ID. The ID cannot belong to another process before the parent process has reaped this
+// process, because the kernel does not reuse the ID earlier.
 func Kill(t testing.TB, p Process) {
 	t.Helper()
 	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {

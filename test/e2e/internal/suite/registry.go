@@ -25,7 +25,7 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version is a version of the programs to deploy: a prefix of repository names in the test bed's open registry.
+// Version is a version of the programs to deploy. Its value is a prefix of repository names in the open registry.
 type Version string
 
 const (
@@ -37,8 +37,8 @@ const (
 	Porch Version = "porch"
 )
 
-// Program returns the image name of a program in the test bed's open registry. The name contains a digest, because a
-// node that has pulled a tag does not pull the tag again.
+// Program returns the image name of a program in the test bed's open registry. The name contains a digest instead of a
+// tag. This is because a node that has pulled a tag would not pull a newer image with the same tag.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)

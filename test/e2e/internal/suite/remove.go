@@ -22,8 +22,8 @@ import (
 
 // RemoveNamespace deletes a namespace and waits until it is gone. Tests must call it from a cleanup function. After a
 // failed test, it first saves the namespace's objects and logs. It deletes controllers and pods itself, because the
-// namespace controller would wait for half of a pod's grace period. It also shortens the grace period, because a
-// container that is just starting misses SIGTERM and would run until the grace period ends.
+// namespace controller would wait for half of a pod's grace period. It also shortens the grace period. Otherwise, a
+// container that is just starting would miss SIGTERM and run until the grace period ends.
 func (s *Suite) RemoveNamespace(t testing.TB, name string) {
 	t.Helper()
 	ctx := CleanupContext(t)
@@ -51,8 +51,8 @@ func (s *Suite) RemoveNamespace(t testing.TB, name string) {
 	})
 }
 
-// grace is the maximum grace period of pods in seconds. If a controller deletes a pod with a longer grace period, the
-// tests delete the pod again with this maximum, to save time.
+// grace is the maximum grace period of pods in seconds. A controller may have deleted a pod with a longer grace period.
+// To save time, the tests then delete the pod again with this maximum.
 const grace = 60
 
 // removeAll deletes objects until none exist. It also deletes objects that a controller creates in the meantime,
@@ -72,8 +72,8 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until no objects exist. It passes each existing object to a callback function, and passes it again
-// after each change of the object.
+// awaitNone waits until none of the objects exist. It calls the function there for each existing object, and calls it
+// again after each change of the object. The test fails if this function returns an error.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {
