@@ -160,8 +160,8 @@ func newEvaluators(cfg Config, services Services, frame servermain.Frame) (e eva
 	return e, nil
 }
 
-// newChain returns the enabled evaluators in order of preference. Results of local binaries are not cached, because
-// a cache key requires the image's digest, and a local binary has no digest.
+// newChain returns the enabled evaluators in order of preference. Results of local binaries are not cached. This is
+// because a cache key requires the image's digest, and a local binary has no digest.
 func (e evaluators) newChain() (chain evaluation.Chain) {
 	if e.exec != nil {
 		chain = append(chain, e.exec)

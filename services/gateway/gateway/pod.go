@@ -47,10 +47,10 @@ func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame
 	}
 }
 
-// readOnly is a pod-manager that lists function pods for callers of the gateway, but grants no leases.
+// readOnly is a pod-manager for callers of the gateway. It lists function pods, but grants no leases.
 type readOnly struct{ lease.Manager }
 
-// Lease rejects all requests, because a caller with a lease could call the pod directly.
+// Lease rejects all requests. With a lease, a caller could call the pod directly, without the gateway.
 func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
 	return nil, fault.New(fault.Denied, "the gateway grants no leases: call EvaluateFunction, or the pod-manager itself")
 }

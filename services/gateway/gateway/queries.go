@@ -64,7 +64,7 @@ func (q *queries) limitQueries(next http.Handler) http.Handler {
 		}
 		defer q.changeCount(peer, -1)
 		if r.URL.Path != podmanagerv1connect.PodManagerServiceWatchPoolsProcedure {
-			// Without a deadline, a client that does not read its answer would keep the answer in memory forever.
+			// Set a deadline. Otherwise the answer for a client that does not read it would stay in memory forever.
 			conn := http.NewResponseController(w)
 			_ = conn.SetWriteDeadline(time.Now().Add(queryTimeout))
 			defer func() { _ = conn.SetWriteDeadline(time.Time{}) }()

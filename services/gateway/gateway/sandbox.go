@@ -46,9 +46,9 @@ func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 // Sandboxes starts functions in sandboxes on this machine. A gateway closes its Sandboxes when it stops.
 type Sandboxes = sandbox.Launcher
 
-// FindSandboxes returns a launcher that can start sandboxes, or an error if no launcher works. It returns nil and no
-// error if sandboxes are off. It also returns nil and no error if no launcher works, FNR_SANDBOX is auto and Required
-// is false.
+// FindSandboxes returns a launcher that can start sandboxes. If sandboxes are off, it returns nil and no error. If no
+// launcher works, FindSandboxes returns an error. However, if FNR_SANDBOX is auto and Required is false, the gateway
+// can run without sandboxes. FindSandboxes then returns nil and no error.
 func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -56,8 +56,8 @@ func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sa
 	return sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
-		// Let the launcher set the variables of Go's runtime, such as GOMAXPROCS. A function in crun or runc does not inherit
-		// variables from this program.
+		// Env contains the variables of Go's runtime, such as GOMAXPROCS. The launcher must set them, because a function in
+		// crun or runc inherits no variables from this program.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 }

@@ -56,9 +56,10 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire waits until an evaluation may start. Callers must call release after the evaluation. Further calls of release
-// have no effect. If ctx ends during the wait, the error has the class of ctx.Err (see package fault). If the queue is
-// full, the error has the class fault.Exhausted, and tells the client when to retry.
+// Acquire waits until an evaluation may start. The returned function release frees the evaluation's slot. Callers must
+// call release after the evaluation. Further calls have no effect. If ctx ends during the wait, the error has the class
+// of ctx.Err (see package fault). If the queue is full, the error has the class fault.Exhausted, and contains the time
+// after which the client should retry.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, canceled(ctx)

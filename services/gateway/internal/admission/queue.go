@@ -4,8 +4,8 @@ package admission
 
 import "slices"
 
-// oldestEvery means that every fourth free slot is for the oldest request that may start. Otherwise a request of a busy
-// function or caller could wait forever.
+// oldestEvery reserves every fourth free slot for the oldest request that may start. All other slots prefer functions
+// and callers with few evaluations. A request of a busy function or caller could otherwise wait forever.
 const oldestEvery = 4
 
 type request struct {
@@ -15,8 +15,8 @@ type request struct {
 	decided chan error  // buffered for one value: nil for a slot, or the error of a rejection
 }
 
-// queue contains the requests that wait for a slot, grouped by function and caller. Each group is in order of arrival,
-// so that a search for the oldest request visits only the first request of each group.
+// queue contains the requests that wait for a slot. The map claims groups them by function and caller, in order of
+// arrival. A search for the oldest request therefore visits only the first request of each group.
 type queue struct {
 	count    tally
 	claims   map[Claim][]*request
@@ -90,9 +90,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes room for a new request in a full queue. It removes and returns the newest request of the function and
-// caller with the most queued requests. The new request is counted too. If its own function and caller have the most,
-// displace removes no request and returns nil.
+// displace makes room for a new request in a full queue. It finds the function and caller with the most queued
+// requests, and removes and returns their newest request. The new request counts as queued in this comparison. If its
+// own function and caller have the most requests, displace removes no request and returns nil.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

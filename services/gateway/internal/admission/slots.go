@@ -27,7 +27,7 @@ func changeCount(counts map[string]int, key string, n int) {
 	}
 }
 
-// shareOf returns the sum of the counts of a function and a caller. Requests with the smallest sum get slots first.
+// shareOf returns the share of a function and a caller, the sum of their counts. The smallest share gets a slot first.
 func (t *tally) shareOf(claim Claim) int { return t.function[claim.Function] + t.caller[claim.Caller] }
 
 type evaluation struct {
@@ -87,8 +87,8 @@ func (s *slots) takeSlot(claim Claim) *evaluation {
 	return e
 }
 
-// freeSlot frees the slot of an evaluation that has ended. A freed regular slot is given to an evaluation in a reserved
-// slot, so that reserved slots become free as soon as possible.
+// freeSlot frees the slot of an evaluation that has ended. If it is a regular slot, an evaluation in a reserved slot
+// moves to it. Reserved slots thus become free as soon as possible.
 func (s *slots) freeSlot(e *evaluation) {
 	s.running.addCount(e.claim, -1)
 	if e.reserve == nil {
@@ -101,7 +101,7 @@ func (s *slots) freeSlot(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation in a reserved slot, or nil. It chooses the reserve with more used slots.
+// inReserve returns an evaluation in a reserved slot, or nil. The evaluation is from the reserve with more used slots.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

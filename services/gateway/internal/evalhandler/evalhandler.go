@@ -130,15 +130,16 @@ func showCache(ctx context.Context, outcome string) {
 	}
 }
 
-// droppedError means that the function succeeded but the gateway dropped its answer. Either the client has left, or its
-// requests and unread answers already use all memory that a client may use.
+// droppedError means that the gateway dropped the answer of a function that succeeded. Either the client has left, or
+// the client already uses all memory that it may use. A client's requests and unread answers use this memory.
 type droppedError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// reserveAnswer waits until the memory budget has room for the answer. Only an answer that is larger than its request
-// waits. reserveAnswer returns err if err is not nil, and a [*droppedError] if the gateway must drop the answer.
+// reserveAnswer waits until the memory budget has room for the answer. It does not wait if the answer is no larger than
+// its request. If err is not nil, there is no answer, and reserveAnswer returns err. If the gateway must drop the
+// answer, reserveAnswer returns a [*droppedError].
 func (h *Handler) reserveAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -174,9 +175,10 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// resolveAndClaim resolves the image's name, and waits for memory in the function's share of the memory budget. Callers
-// may write the name of a function in several ways. Therefore resolveAndClaim waits twice: first in the share of the
-// name in the request, and then in the share of the canonical name. The argument limit limits the total time.
+// resolveAndClaim resolves the image's name and waits for memory in the function's share of the memory budget. Callers
+// may write a function's name in several ways, and each spelling has a share of its own. Therefore resolveAndClaim
+// first waits in the share of the requested name, and then in the share of the canonical name. The argument limit
+// limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -208,8 +210,9 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 	return err
 }
 
-// resolveImage returns the canonical name of the request's image, with the highest tag that satisfies the request's
-// version constraint. The argument limit is used only in error messages. Callers must set its deadline in ctx.
+// resolveImage returns the canonical name of the request's image. The name has the highest tag that satisfies the
+// request's version constraint. The argument limit only explains a timeout in error messages. It does not set a
+// deadline, so callers must set the deadline of ctx.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {

@@ -122,7 +122,8 @@ func (m *metrics) imageLabel(s sample) string {
 	return m.images.Label(s.image)
 }
 
-// hasRun reports whether an evaluation has started its function. err is the evaluation's error, if any.
+// hasRun reports whether an evaluation has started its function. The argument err is the evaluation's error, or nil.
+// After a droppedError, hasRun returns true, because the function succeeded before the gateway dropped its answer.
 func hasRun(err error) bool {
 	if _, dropped := errors.AsType[*droppedError](err); dropped || err == nil {
 		return true

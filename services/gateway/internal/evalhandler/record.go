@@ -109,9 +109,9 @@ func describeFailure(f *function.Failure) string {
 	}
 }
 
-// partyOf returns the party that caused a failure, for alerts: "function", "caller" or "system". It is empty if err is
-// nil. An image without a metric label of its own has probably never run. If such an image cannot be pulled, partyOf
-// assumes that the caller invented the image's name.
+// partyOf returns the party that caused the failure err, for alerts: "function", "caller" or "system". It is empty if
+// err is nil. The argument label is the image's metric label. An image without its own label has probably never run. If
+// such an image cannot be pulled, the caller has probably invented its name, and partyOf returns "caller".
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

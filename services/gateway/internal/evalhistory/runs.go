@@ -46,8 +46,8 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// Usually the rate covers a minute. At most maxRuns evaluations are stored. If that many ended within the last minute,
-	// older evaluations may be missing. The rate then covers only the time since the oldest stored evaluation.
+	// Usually the rate covers a minute. But at most maxRuns evaluations are stored. If all of them ended within the last
+	// minute, older evaluations may be missing. The rate then covers only the time since the oldest stored evaluation.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

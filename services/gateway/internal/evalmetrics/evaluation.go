@@ -60,8 +60,8 @@ func (e *Evaluation) Enter(phase string) {
 	}
 }
 
-// currentStep returns the step of the current phase. It returns nil if the evaluation is in no phase, or has more
-// than maxSteps steps.
+// currentStep returns the recorded step of the current phase. It returns nil if the evaluation is in no phase. It also
+// returns nil if the phase is not recorded, because maxSteps earlier steps are recorded.
 func (e *Evaluation) currentStep() *Step {
 	if len(e.steps) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (e *Evaluation) Waits(reason string) {
 }
 
 // WaitsNow is like [Evaluation.Waits], but does not add the reason to the history. Call it in a phase that most
-// evaluations pass without a wait.
+// evaluations pass without a wait. Otherwise the history would show waits that did not occur.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
 		e.active.recordWait(e, e.phase, reason)
@@ -112,8 +112,8 @@ func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
 	}
 }
 
-// Resolving adds d to the time for resolving the image. It is called several times: the gateway resolves the name to a
-// tag, and the pod-manager resolves the tag to a digest for each lease.
+// Resolving adds d to the time that the evaluation has spent on resolving the image. Several steps add their times: the
+// gateway resolves the name to a tag, and the pod-manager resolves the tag to a digest for each lease.
 func (e *Evaluation) Resolving(d time.Duration) {
 	if e != nil {
 		e.resolving += d

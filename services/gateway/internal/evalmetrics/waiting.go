@@ -29,8 +29,8 @@ type Waiting struct {
 // runPhase is the phase in which the function runs. In all other phases, the evaluation waits.
 const runPhase = "run"
 
-// recordWait records the reason of an evaluation's wait in a phase. It deletes the record if the evaluation does not
-// wait: either the function runs, or phase is empty because the evaluation has ended.
+// recordWait records the reason of an evaluation's wait in a phase. If the function runs, or if phase is empty because
+// the evaluation has ended, the evaluation no longer waits. recordWait then deletes the record.
 func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return

@@ -33,8 +33,8 @@ func NewLocal(cfg function.ServiceConfig, queue int) (*Local, error) {
 }
 
 // Evaluate runs the command of a request's function as soon as a slot is free. The argument own is the function's own
-// time limit, which starts with the function. If own contains no limit, the request's limit applies. If the queue is
-// full, the error is of class fault.Exhausted and tells the client when to retry.
+// time limit. Its time begins when the function starts. If own contains no limit, the request's limit applies. If the
+// queue is full, the error has the class fault.Exhausted and tells the client when to retry.
 func (l *Local) Evaluate(
 	ctx context.Context, req Request, command fnproc.Command, own function.TimeLimit,
 ) (Response, error) {

@@ -46,9 +46,10 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 	return all, problems
 }
 
-// mapImage maps an image of a FunctionConfig object to a binary. This mapping overrides the configuration file. The
-// image's tag may be a version constraint. If the tag is exact, mapImage adds the image to the set exact. Version
-// constraints of other FunctionConfigs do not override the images in this set.
+// mapImage maps an image of a FunctionConfig object to a binary. The mapping overrides the configuration file. The
+// image's tag is exact or a version constraint. An exact tag takes precedence over constraints of other
+// FunctionConfigs. Therefore mapImage adds an image with an exact tag to the set exact, and later calls keep its
+// mapping.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}

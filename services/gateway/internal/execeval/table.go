@@ -16,19 +16,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// table maps images to local binaries, and contains the settings of the binaries. A table is never changed, so that
-// evaluations can read it without a lock.
+// table maps images to local binaries, and contains the settings of the binaries. The evaluator replaces its table
+// instead of changing it. Therefore evaluations can read a table without a lock.
 type table struct {
 	// binaries maps the key of an image (see [imagename.Name.Key]) to the path of its binary.
 	binaries map[string]string
-	// ranges maps a repository to the version constraints in FunctionConfig objects for its tags. If the map binaries
-	// contains an image's exact tag, that entry takes precedence.
+	// ranges maps a repository to version constraints for its tags, from FunctionConfig objects. An image with an exact
+	// tag in the map binaries takes precedence over these constraints.
 	ranges map[string][]tagRange
 	// prefork maps a binary to the number of its spare processes, which are started in advance.
 	prefork map[string]int
 	// maxTime maps a binary to its own time limit. It omits binaries without their own limit.
 	maxTime map[string]time.Duration
-	// tags maps a repository to its tags that are mapped to a binary. It contains no version constraints.
+	// tags maps a repository to its tags that are mapped to a binary. Version constraints are only in the map ranges.
 	tags map[string][]string
 	// repeated are images that occur in several entries of the configuration file. unknown are the file's unknown
 	// fields. Both are logged as warnings.

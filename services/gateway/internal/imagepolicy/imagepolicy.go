@@ -48,8 +48,9 @@ type rule struct {
 }
 
 // parseRules parses rules of the form "name=pattern". A rule may also be only a pattern, which then serves as the name.
-// In a pattern, "*" matches text without a slash, and "**" any text. A pattern must match a whole canonical repository,
-// such as "docker.io/library/busybox". It may contain any of a registry's names, such as "index.docker.io".
+// In a pattern, "*" matches text without a slash, and "**" matches any text. A pattern must match the whole canonical
+// name of a repository, such as "docker.io/library/busybox". If a registry has several names, such as "docker.io" and
+// "index.docker.io", a pattern may contain any of them.
 func parseRules(items []string) ([]rule, error) {
 	var rules []rule
 	for _, item := range items {

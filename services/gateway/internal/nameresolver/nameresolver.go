@@ -35,9 +35,9 @@ type Resolver struct {
 }
 
 // Resolve returns the canonical name of image if the policy allows it. Unless constraint is empty, the name has the
-// highest tag that satisfies constraint. The error for a malformed name or an unsatisfied constraint has the class
-// fault.Invalid. The class fault.NotFound means that no evaluator serves the image, because no source of tags contains
-// its repository. If a registry responds with the status 404, the class is fault.Precondition instead.
+// highest tag that satisfies constraint. If the name is malformed or no tag satisfies constraint, the error has the
+// class fault.Invalid. If no source of tags contains the image's repository, no evaluator serves the image, and the
+// class is fault.NotFound. If a registry responds with the status 404, the class is fault.Precondition instead.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 // listField is the number of the protobuf field resource_list, in requests and in responses.
 const listField = protowire.Number(1)
 
-// maxListPrefix is the maximum number of bytes before a resource list at the beginning of a message. These bytes
-// are two varints of up to 10 bytes each, for the field number and the list's length.
+// maxListPrefix is the maximum number of bytes before the content of a resource list in a message. These bytes are two
+// varints of up to 10 bytes each: the field number, followed by the list's length.
 const maxListPrefix = 2 * 10
 
 // codec encodes and decodes messages in gRPC's usual format, but does not copy resource lists. It sends a request's
@@ -95,7 +95,7 @@ func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 }
 
 // listPrefix decodes the beginning of a message, up to the resource list. It returns the list's length and the number n
-// of decoded bytes. n is 0 if the message begins with another field, or if the length is impossible.
+// of decoded bytes. n is 0 if the first field is another field, or if the length is invalid or exceeds MaxInt32.
 func listPrefix(message []byte) (length, n int) {
 	number, wire, tagged := protowire.ConsumeTag(message)
 	if tagged < 0 || number != listField || wire != protowire.BytesType {

@@ -43,8 +43,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The scheme passthrough makes gRPC look up the pod's name at each connection attempt. At the first attempt, the DNS
-	// name of a new Service may not exist yet.
+	// The scheme passthrough makes gRPC look up the pod's DNS name at each connection attempt. A single lookup is not
+	// enough, because the name of a new Service may not exist yet at the first attempt.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
 		grpc.WithTransportCredentials(frameLimitedCredentials{transport, &c.frames}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
@@ -95,9 +95,9 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a TCP connection. While no answer arrives, it starts further attempts, because a node drops packets to a
-// new Service until it has installed the Service's rules. If the connection is refused, dial returns an error, and gRPC
-// retries.
+// dial opens a TCP connection. It starts further attempts while the first attempt gets no answer. This is because a
+// node drops packets to a new Service until it has installed the Service's rules. If the connection is refused, dial
+// returns an error, and gRPC calls dial again.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.pool.cfg.Dial, address, func(err error) { c.dialError.Store(&err) })
 	if err == nil {

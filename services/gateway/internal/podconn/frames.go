@@ -16,8 +16,8 @@ const (
 	// smallFrameBytes is the size below which an HTTP/2 DATA frame is small. Small frames are limited, because gRPC
 	// allocates about 100 bytes for each frame of a message, even for a frame of one byte.
 	smallFrameBytes = 256
-	// maxSmallFrames is the number of small frames that a pod may send over a new connection. Each call permits
-	// smallFramesPerCall more.
+	// maxSmallFrames is the number of small frames that a pod may send over a new connection. For each call over the
+	// connection, the pod may send smallFramesPerCall further small frames.
 	maxSmallFrames = 1024
 	// smallFramesPerCall is the number of small frames that a pod may send for each call. The server in a function pod
 	// sends at most two for an answer.
@@ -33,21 +33,22 @@ const (
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
-// frameBudget is the number of small frames that a pod may still send before the gateway closes the connection. Only
-// calls by the gateway increase the budget. If frames from the pod increased it, a malicious pod could send any number
-// of small frames.
+// frameBudget is the number of small frames that a pod may still send. The gateway closes the connection of a pod that
+// sends more. Only calls by the gateway increase the budget. Frames from the pod must not increase it, because a
+// malicious pod could then send any number of small frames.
 type frameBudget struct{ atomic.Int64 }
 
-// addCall permits the pod to send the small frames of a further answer. If the budget is at least maxSmallFrames,
-// addCall does nothing. Otherwise the unused frames of many calls would accumulate.
+// addCall increases the budget for the answer to a further call. It does nothing if the budget is at least
+// maxSmallFrames. Answers use only a part of their frames, and the unused frames would otherwise accumulate.
 func (b *frameBudget) addCall() {
 	if b.Load() < maxSmallFrames {
 		b.Add(smallFramesPerCall)
 	}
 }
 
-// frameLimitedCredentials limits the number of small frames that a pod may send over a connection. A malicious pod's
-// answer in frames of one byte would use thirty times its size in memory, outside of the memory budget.
+// frameLimitedCredentials limits the number of small frames that a pod may send over a connection. Without this limit,
+// a malicious pod could send its answer in frames of one byte. The gateway would then use thirty times the answer's
+// size in memory, and the memory budget would not count this memory.
 type frameLimitedCredentials struct {
 	credentials.TransportCredentials
 
@@ -105,8 +106,8 @@ func (c *framedConn) countFrames(b []byte) {
 		c.read = 0
 		c.payload = int(binary.BigEndian.Uint32(c.header[:4]) >> 8) //nolint:mnd // 24 bits
 		kind, flags := c.header[3], c.header[4]
-		// A padded frame counts as small at any size, because it may consist mostly of padding. The server in a function pod
-		// never pads frames.
+		// Count a padded frame of any size as small, because most of its bytes may be padding instead of data. The server in
+		// a function pod never pads frames.
 		if kind == frameData && (c.payload < smallFrameBytes || flags&flagPadded != 0) {
 			c.budget.Add(-1)
 		}

@@ -18,8 +18,8 @@ const (
 	connWindow   = 16 << 20
 )
 
-// maxHeaders limits the headers and trailers of an answer, in bytes. The trailers contain the error of a failed
-// call. They need up to 60 KiB, because gRPC may encode a byte of the error message as three bytes.
+// maxHeaders limits the headers and trailers of an answer, in bytes. The trailers contain the error message of a failed
+// call. gRPC may encode each byte of the message as three bytes. Therefore the trailers need up to 60 KiB.
 const maxHeaders = 128 << 10
 
 func dialOptions(cfg Config) []grpc.DialOption {

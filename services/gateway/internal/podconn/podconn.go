@@ -22,8 +22,8 @@ import (
 type Config struct {
 	// Idle is the time after which an unused connection is closed.
 	Idle time.Duration
-	// Max is the maximum number of unused connections. The number of used connections needs no limit, because it equals
-	// the number of pods with evaluations.
+	// Max is the maximum number of unused connections. Used connections need no limit, because there is only one
+	// connection for each pod with evaluations.
 	Max int
 	// MaxMessageBytes limits the answers of pods, in bytes.
 	MaxMessageBytes int
@@ -77,8 +77,8 @@ func (p *Pool) Get(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// releaseConn ends a caller's use of a connection. If broken is true, it removes the connection from the pool, so that
-// the next evaluation opens a new connection. The removed connection is closed after its last user has released it.
+// releaseConn ends a caller's use of a connection. If broken is true, the connection leaves the pool, and the next
+// evaluation opens a new connection. The old connection is closed after its last user has released it.
 func (p *Pool) releaseConn(c *Conn, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // podCredentials returns TLS credentials if both the pod and this program have certificates. Otherwise it returns
-// credentials for plaintext. We trust the pod's ID and secret, because the pod-manager sent them, and this program has
+// credentials for plaintext. The pod's ID and secret are from the pod-manager. We trust them, because this program has
 // verified the pod-manager's identity.
 func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCredentials, error) {
 	secure, err := identity.ClientOfProven(c.pod.ID, c.pod.Secret)
@@ -48,8 +48,8 @@ func (h handshakes) storeError(err error) error {
 	return err
 }
 
-// reads is a TLS connection that stores the error of its first read as a handshake error. A client learns only from
-// the first read whether the server has accepted the client's certificate.
+// reads is a TLS connection that stores the error of its first read as a handshake error. If the server rejects the
+// client's certificate, the handshake itself succeeds, and the first read returns the error.
 type reads struct {
 	net.Conn
 	handshakes handshakes

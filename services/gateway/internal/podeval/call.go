@@ -22,7 +22,7 @@ import (
 
 // warmShare is the divisor of the connect timeout for a pod that has been used before. If such a pod accepts no
 // connection within a fifth of the timeout, it is probably gone. A pod that failed in an earlier attempt gets the whole
-// timeout, because the pod-manager has since checked that the pod works.
+// timeout. It is probably not gone, because the pod-manager has since checked that it works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(
@@ -59,9 +59,9 @@ func (e *Evaluator) callPod(
 	return out, nil
 }
 
-// parseResults checks the resource list in a pod's answer, and returns the list's results. The server in the pod has
-// already checked the list, but another program in the pod could answer instead of the server. An invalid list must not
-// get into the caller's package.
+// parseResults checks the resource list in a pod's answer, and returns the list's results. Usually the server in the
+// pod has already checked the list. However, another program in the pod may have sent the answer. An invalid list from
+// such a program must not get into the caller's package.
 func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
@@ -106,8 +106,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod waits until conn is connected, but no longer than the pod's connect timeout. A failed DNS lookup does not
-// mean that the pod is gone. After such a failure, connectPod waits for the whole timeout of a new pod.
+// connectPod waits until conn is connected, or until the pod's connect timeout has passed. If the DNS lookup fails, the
+// pod may still exist. In this case, connectPod waits for the whole timeout of a new pod.
 func (e *Evaluator) connectPod(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request, granted *lease.Granted, again bool,
 ) error {

@@ -41,8 +41,9 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 	return held, nil
 }
 
-// repoDigest returns a leased pod's image as reference@digest. It uses strings.Join, because the text must be on the
-// heap: attribute.StringSlice reads it by reflection, which the compiler's escape analysis does not see.
+// repoDigest returns a leased pod's image as reference@digest. It uses strings.Join, because this function stores the
+// text on the heap. The compiler could store the result of the operator + on the stack, because its escape analysis
+// does not see that attribute.StringSlice reads the text by reflection.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

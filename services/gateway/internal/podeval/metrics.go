@@ -36,9 +36,9 @@ func newMetrics(provider metric.MeterProvider) *metrics {
 	}
 }
 
-// countLease records the durations of a granted lease's phases, such as queue or pull. The time unreached, in which the
-// gateway could reach no pod-manager, is added to the phase queue. The phases connect and resolve are recorded later,
-// because they continue in the gateway.
+// countLease records the durations of a granted lease's phases, such as queue or pull. The argument unreached is the
+// time during which the gateway could reach no pod-manager. countLease adds it to the phase queue. The phases connect
+// and resolve are recorded later, because they continue in the gateway.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -62,7 +62,7 @@ func (m *metrics) countLease(
 	}
 }
 
-// notLeased records the metrics of a lease that was not granted. The gateway has measured the durations itself, because
+// notLeased records the metrics of a lease that was not granted. It uses the gateway's own measurements in p, because
 // the pod-manager reports durations only with a granted lease.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
@@ -83,8 +83,8 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 }
 
 // coldStartFailed reports whether a rejected lease counts as a failed cold start. It returns true if the pod was
-// starting, or if err means that no pod can start. Such an error may arrive before the first phase, because the
-// pod-manager remembers missing images and rejects further leases at once.
+// starting, or if err means that no pod can start. For example, the image may be missing. The pod-manager remembers
+// missing images, and then rejects further leases at once, even before the first phase.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }

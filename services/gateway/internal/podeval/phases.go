@@ -36,6 +36,6 @@ func eventsBetween(from, to podmanagerv1.Phase) []string {
 	return names
 }
 
-// isStarting reports whether a lease waits for the start of its pod. Phases are numbered in the order of their
-// occurrence.
+// isStarting reports whether a lease waits for the start of its pod. The start includes all phases from PHASE_CREATING
+// on, because phases are numbered in the order of their occurrence.
 func isStarting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

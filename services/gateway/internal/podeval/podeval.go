@@ -106,8 +106,8 @@ func (e *Evaluator) attemptOnPod(
 	return resp, err
 }
 
-// runLimit returns the time limit for the call of a function in a pod. If the pod cache configuration contains a limit
-// for the function, that limit begins now. Otherwise the request's limit applies.
+// runLimit returns the time limit for the call of a function in a pod. If the pod cache configuration, a file of the
+// pod-manager, contains a limit for the function, its time begins now. Otherwise the request's limit applies.
 func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {

@@ -41,7 +41,7 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics
 	}
 }
 
-// queue is the phase in which a lease is counted until the pod-manager reports a phase.
+// queue is the name of a lease's phase until the pod-manager reports a phase.
 const queue = "queue"
 
 // recordWaiting records the phase of the lease and the reason of the wait, as reported by the pod-manager.
@@ -92,8 +92,8 @@ func (p *progress) endWithError(err error) {
 	p.leavePhase()
 }
 
-// timeUnreached returns the total time in which the gateway could reach no pod-manager. The total is complete only
-// after the lease was granted or has failed.
+// timeUnreached returns the total time during which the gateway could reach no pod-manager. Call it after the lease was
+// granted or has failed. Before that, the total does not contain the current phase.
 func (p *progress) timeUnreached() time.Duration {
 	return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED]
 }

@@ -32,9 +32,9 @@ type tries struct {
 // triedPod reports whether an earlier attempt of the evaluation failed on the pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records an attempt that failed because of its pod. It returns true if that pod failed before. Usually the
-// attempt counts toward MaxRetries. If a deadline or a time limit ends the retries, an attempt whose request was not
-// sent to the pod does not count in these cases:
+// addAttempt records an attempt that failed because of its pod. It returns true if an earlier attempt failed on the
+// same pod. Usually the attempt counts toward MaxRetries. There is an exception if a deadline or a time limit ends the
+// retries, and the request was not sent to the pod. The attempt then does not count in these cases:
 //
 //   - The connection timed out, which indicates a busy pod or node.
 //   - The DNS lookup failed, so that another pod would not help.
@@ -53,7 +53,7 @@ func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *
 	return again
 }
 
-// endsInTime reports whether the retries of an evaluation stop at a deadline or at a time limit.
+// endsInTime reports whether a deadline or a time limit ends the retries of an evaluation.
 func endsInTime(ctx context.Context, req evaluation.Request) bool {
 	_, ok := ctx.Deadline()
 	return ok || req.Limit.For > 0

@@ -63,8 +63,8 @@ func convertError(ctx context.Context, image, pod string, took time.Duration, er
 	return received.wrapperError(image, st)
 }
 
-// maxMessageBytes limits the length of an error message from a pod, because any program may answer in a pod.
-// Messages of the server in the pod are at most half as long.
+// maxMessageBytes limits the length of an error message from a pod. The limit is necessary because programs other than
+// the pod's server may answer. Messages of the pod's server are at most half as long.
 const maxMessageBytes = 16 << 10
 
 // statusMessage returns the error message in a pod's answer for errors and logs. It shortens the message and makes
@@ -78,11 +78,11 @@ func statusMessage(st *status.Status) string {
 func breaksPod(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:
-		// The server in a function pod never sends these codes. The caller must not get them, because it would conclude
+		// The server in a function pod never sends these codes. They must not reach the caller. The caller would conclude
 		// that another runtime serves the image, or that it canceled the request itself.
 		return true
 	case codes.Unavailable, codes.Unknown, codes.DeadlineExceeded:
-		// If the wrapper server has not sent this code, the code is from a proxy or from gRPC, and the pod has failed.
+		// The wrapper server of a working pod may send these codes. From a proxy or gRPC, they mean that the pod has failed.
 		return !byWrapper
 	default:
 		return false
@@ -109,12 +109,12 @@ func readDetails(st *status.Status) details {
 }
 
 // byWrapper reports whether an answer is certainly from the wrapper server, the server in a function pod. Only that
-// server adds these error details.
+// server adds the details d.function and d.retry to its errors.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
 // wrapperError converts an error from the server in a function pod into the error for the caller. If that server's
 // queue is full, the error tells the client when to retry. The gateway does not retry on another pod, because this pod
-// works. Only the pod-manager decides when to start more pods.
+// works. The pod-manager alone decides when to start more pods.
 func (d details) wrapperError(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

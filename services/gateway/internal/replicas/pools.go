@@ -85,7 +85,7 @@ type poolKey struct{ reference, digest string }
 
 // merge returns one pool per function, ordered by image reference and digest. It adds up the counts of all replicas,
 // because each replica counts only its own leases. All other fields are from the owner, the replica that creates the
-// function's pods. Only the owner sets the field Replica.
+// function's pods. merge recognizes the owner's pool by the field Replica, because only the owner sets this field.
 func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
@@ -118,8 +118,8 @@ func (v views) merge() []*podmanagerv1.Pool {
 	return all
 }
 
-// addPool merges two replicas' descriptions of the same pool. It adds the counts and the missing pods of other to pool,
-// and copies a more recent failure.
+// addPool merges other, a second replica's description of the same pool, into pool. It adds the counts and the missing
+// pods. If the last failure in other is more recent, it replaces the last failure in pool.
 func addPool(pool, other *podmanagerv1.Pool) {
 	pool.Waiting += other.GetWaiting()
 	pool.Active += other.GetActive()
@@ -139,8 +139,8 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod merges two replicas' descriptions of the same pod. It adds the counts, and keeps the later expiry. A replica
-// that uses the pod postpones the expiry. The other replicas list the earlier expiry for some time.
+// addPod merges other, another replica's description of a pod, into pod. It adds the counts, and keeps the later
+// expiry. A replica that uses the pod postpones the expiry, but other replicas list the earlier expiry for some time.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

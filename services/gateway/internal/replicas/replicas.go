@@ -40,8 +40,8 @@ func New(service *rpcclient.Client, url string) *Client {
 // backoff is the delay between retries while the gateway can reach no replica of the pod-manager.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout is the maximum total delay between retries while the gateway can reach no replica of the pod-manager. A
-// pod-manager with a single replica restarts within this time.
+// reachTimeout limits the retries while the gateway can reach no replica of the pod-manager. It is the maximum sum of
+// the delays between retries. A pod-manager with a single replica needs less time for a restart.
 const reachTimeout = 15 * time.Second
 
 // Lease implements lease.Manager. If no replica can be reached, it retries for up to reachTimeout, so that callers
@@ -56,7 +56,7 @@ func (c *Client) Lease(ctx context.Context, open *lease.Open, waiting func(*leas
 		wait := backoff.Next()
 		rest -= wait
 		if rest < 0 {
-			// Do not wrap err. It may contain a redirect to another replica, which the caller must not receive.
+			// Do not wrap err. It may contain a redirect to another replica, and the gateway's caller must not receive it.
 			return nil, fault.New(fault.Of(err), "no pod-manager could be reached for %v: %v", reachTimeout, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
@@ -102,9 +102,9 @@ func (c *Client) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Next, call the owner that r named. If the owner does not grant a lease, call r again: r serves the request if
-		// open.Tried contains the owner. If DNS does not list the owner, add the owner to open.Tried without a call. It is
-		// not ready, or its address is of another IP family.
+		// Replica r has named the owner, so call the owner next. If the owner does not grant a lease, call r again. Because
+		// open.Tried then contains the owner, r serves the request itself. If DNS does not list the owner, the owner is not
+		// ready, or its address is of another IP family. In this case, add the owner to open.Tried without a call.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -114,8 +114,8 @@ func (c *Client) leaseFromAny(
 	return nil, err
 }
 
-// findReplicas looks up the replicas of the pod-manager in DNS. It marks an error as [lease.Elsewhere], so that Lease
-// retries.
+// findReplicas looks up the replicas of the pod-manager in DNS. If the lookup fails, findReplicas marks the error as
+// [lease.Elsewhere]. Because of this mark, the method Lease retries.
 func (c *Client) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	all, err := c.service.Replicas(ctx)
 	if err != nil {
@@ -147,8 +147,8 @@ func (c *Client) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *leas
 	return held, markSilence(r, err)
 }
 
-// markSilence marks the error of a replica that does not answer as [lease.Elsewhere], so that the next replica is
-// called. Other errors are returned unchanged.
+// markSilence marks the error of a replica that does not answer as [lease.Elsewhere]. Because of this mark, the gateway
+// calls the next replica. Other errors are returned unchanged.
 func markSilence(r *rpcclient.Replica, err error) error {
 	if !errors.Is(err, rpcclient.ErrSilent) {
 		return err

@@ -11,14 +11,14 @@ import (
 )
 
 // flight is a running evaluation whose response all callers with the same key share. Its leader is the caller that
-// started it. The memory budget limits the number of flights, because each leader's request uses a part of the budget.
+// started it. Flights need no separate limit, because the request of each leader uses a part of the memory budget.
 type flight struct {
 	// done is closed after the evaluation has ended and its outcome is set.
 	done chan struct{}
 	// response is the evaluation's response. It is nil if the evaluation failed or its response must not be shared.
 	response *evaluation.Response
-	// left is true if the evaluation failed because the caller that started it has left, or because that caller's deadline
-	// has passed.
+	// left is true if the evaluation failed because its leader no longer waited. Either the leader, the caller that
+	// started the evaluation, has left, or its deadline has passed.
 	left bool
 }
 
@@ -96,8 +96,8 @@ func (e *evaluator) leadFlight(
 	switch {
 	case resp.Digest == "": // not cached: the executed image may differ from the key's image
 	case resp.Digest == digest || req.Image.Digest == digest: // an image index in req has another digest
-		// Give the waiting callers a copy of the response, because each caller sets fields such as Cache in its own copy. The
-		// copies share the bytes of the resource list and the log, which no caller changes.
+		// Give the waiting callers their own copy of the response. Each caller then sets fields such as Cache in its copy.
+		// All copies share the bytes of the resource list and the log, because no caller changes these bytes.
 		shared := resp
 		f.response = &shared
 		e.cache.put(key, resp)

@@ -33,8 +33,8 @@ type Key [sha256.Size]byte
 // version is a part of each key. Change it when you change the format of keys, so that older keys no longer match.
 const version = "function-runner/result/1"
 
-// NewKey returns the key for an image's digest and an input. Zero bytes separate the hashed parts unambiguously,
-// because neither version nor digest contains a zero byte.
+// NewKey returns the key for an image's digest and an input. It hashes version, digest and input, separated by zero
+// bytes. The separation is unambiguous, because version and digest contain no zero bytes.
 func NewKey(digest string, input []byte) Key {
 	h := sha256.New()
 	_, _ = io.WriteString(h, version+"\x00"+digest+"\x00") // hashes return no errors

@@ -22,8 +22,8 @@ const (
 )
 
 // bubblewrap starts sandboxes with the program bwrap. bwrap reads its arguments from a pipe, so that its command line
-// contains neither the function's environment nor paths of this machine. bwrap starts no process before it has read the
-// arguments. Until then, we can set its resource limits.
+// contains neither the function's environment nor paths of this machine. The pipe also gives us time to set the
+// resource limits of bwrap, because bwrap starts no process before it has read the arguments.
 type bubblewrap struct {
 	cfg    Config
 	path   string
@@ -69,8 +69,8 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
-		// The first process in the sandbox belongs to bubblewrap, and runs as the same user as the function. Hide its
-		// directory /proc/1. Otherwise the function could change that process's memory to prevent its exit.
+		// Hide the directory /proc/1 of the sandbox's first process, which belongs to bubblewrap. It runs as the same user as
+		// the function. The function could otherwise change the memory of this process to prevent its exit.
 		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
 		"--size", "65536", "--tmpfs", "/dev",
 	}
@@ -99,8 +99,8 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 
 // sharedFiles returns bwrap's arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
 // It omits a file if the image lacks the file's directory. It also omits a file if the file or its directory is a
-// symbolic link in the image. Otherwise bwrap would create the link's target, possibly outside of the image. If the
-// image lacks only the file, bwrap fails with an error that names the file.
+// symbolic link in the image, because bwrap would create the link's target, possibly outside of the image. If only the
+// file is missing in the image, bwrap fails with an error that names the file.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file)))
@@ -116,7 +116,7 @@ func sharedFiles(root string) (args []string) {
 }
 
 // userIDs returns the user and group IDs for a function. The argument image is the user that the image's configuration
-// specifies, such as "1000:1000". Both IDs are [Unprivileged] if the user is root or not a number. If only the group is
+// specifies, such as "1000:1000". If the user is root or not a number, both IDs are [Unprivileged]. If the group is
 // root or not a number, the user ID is also the group ID.
 func userIDs(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")

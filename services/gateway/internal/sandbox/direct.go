@@ -61,8 +61,8 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
 	"loader or interpreter: see fnctl doctor"
 
-// findStatic returns the path of an image's program on this machine. The program must be a static executable:
-// without namespaces, it would not find its loader or interpreter, whose paths are valid only in the image.
+// findStatic returns the path of an image's program on this machine. The program must be a static executable. Without
+// namespaces, other programs do not find their loader or interpreter, because its path is valid only in the image.
 func findStatic(root, program string) (string, *fnproc.StartError) {
 	files, err := os.OpenRoot(root)
 	if err != nil {
@@ -85,8 +85,8 @@ func findStatic(root, program string) (string, *fnproc.StartError) {
 			return "", notStarted(program, syscall.ENOEXEC, notStatic)
 		}
 	}
-	// Start the program by the name of its symbolic link if possible, because the behavior of some programs depends on the
-	// name. A link with an absolute target cannot be used, because the target would be outside of the image.
+	// If possible, start the program by the name of its symbolic link, because the behavior of some programs depends on
+	// the name. This is impossible for a link with an absolute target, because the link leads out of the image.
 	named := filepath.Join(root, program)
 	resolved, _ := filepath.EvalSymlinks(path)
 	if target, err := filepath.EvalSymlinks(named); err == nil && target == cmp.Or(resolved, path) {

@@ -12,7 +12,7 @@ import (
 )
 
 // writeFilter writes the seccomp filter to a file in memory, and returns its path. Each sandbox must open the path
-// itself: with a shared file descriptor, only the first sandbox would read the file from the beginning.
+// itself. A shared file descriptor has a single read position, and only the first sandbox would read the whole file.
 func (l *Launcher) writeFilter() (path string, err error) {
 	content, err := confine.SandboxFilter()
 	if err != nil {

@@ -4,7 +4,7 @@
 
 package sandbox
 
-// On systems other than Linux, findLauncher returns an error before these functions are called.
+// The functions in this file are never called, because findLauncher returns an error on systems other than Linux.
 
 func (l *Launcher) writeFilter() (path string, err error) { return "", nil }
 

@@ -13,16 +13,16 @@ import (
 )
 
 // oci starts functions with an OCI runtime: crun, runc or runsc. Such a runtime requires a bundle directory and a state
-// directory, and does not stop its container when it exits. Therefore we start the runtime in new user, mount and pid
-// namespaces, with the program unshare. There, a shell mounts a file system in memory for both directories, and
-// executes the runtime in its own process. When the runtime exits or is killed, the kernel kills all processes of the
-// pid namespace, and then removes the file system.
+// directory, and does not stop its container when it exits. Therefore we start a shell in new user, mount and pid
+// namespaces, with the program unshare. The shell mounts a file system in memory for both directories, and then
+// replaces itself with the runtime. When the runtime exits or is killed, the kernel kills all other processes of the
+// pid namespace, because the runtime is its first process. The kernel then removes the file system.
 type oci struct {
 	cfg                   Config
 	path                  string
 	unshare, shell, mount string
-	// scratch is the mount point of the file system in memory. The directory must exist on every machine, and the runtime
-	// must not need the directory's content, which the mount hides.
+	// scratch is the mount point of the file system in memory. The directory must exist on every machine. The mount hides
+	// the directory's content, so the runtime must not need this content.
 	scratch string
 	// before is a shell command that runs before the mount at scratch. For runc, it makes the control groups read-only. It
 	// is empty for other runtimes.
@@ -36,16 +36,16 @@ type oci struct {
 	seccomp  json.RawMessage
 }
 
-// Parts of the script in which the shell executes the OCI runtime. "$0" is the scratch directory, "$1" the path of the
-// program mount, and "$2" the container's configuration. The other arguments are the runtime's command line. The script
-// adds a random container name, because runsc's sockets are not in the mount namespace and need a unique name. The test
-// of a launcher uses this machine's root directory as the image. In this test, prepareTrial mounts the root directory,
-// because an image must be a separate mount.
+// Parts of the script in which the shell executes the OCI runtime. The script's argument "$0" is the scratch directory,
+// "$1" is the path of the program mount, and "$2" is the container's configuration. All other arguments are the
+// runtime's command line. The script adds a random container name. runsc needs a unique name, because its sockets are
+// not in the mount namespace. prepareTrial is only for the test of a launcher, which uses this machine's root directory
+// as the image. It mounts the root directory, because an image must be a separate mount.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
-	// Mount the control groups read-only if they are of version 2. Otherwise runc would create a control group next to its
-	// current control group, and our limits would not apply in the new group. The options nosuid, nodev and noexec keep
-	// the flags of the existing mount.
+	// Mount the control groups read-only if they are of version 2. Otherwise runc would create a new control group next to
+	// its current group, and our limits would not apply in the new group. The mount must keep the flags of the existing
+	// mount. Therefore the command repeats the options nosuid, nodev and noexec.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `
@@ -72,7 +72,8 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		args = append(args, o.offline...)
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
-	// The shell's own messages begin with "$0", which we set to the path of the scratch directory.
+	// Error messages with these beginnings are not from the function. The shell begins its messages with its argument
+	// "$0", the path of the scratch directory.
 	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "})
 	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }
@@ -80,8 +81,8 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 // object is a JSON object in a container's configuration. Its fields are defined by the OCI runtime specification.
 type object = map[string]any
 
-// containerConfig returns the OCI configuration of a container, in JSON. The function runs as user 0, the only user of
-// the user namespace. This user has no capabilities in the namespace, and is not root on this machine.
+// containerConfig returns the OCI configuration of a container, in JSON. The function runs as user 0, because the user
+// namespace has no other user. This user is not root on this machine, and has no capabilities in the namespace.
 func (o *oci) containerConfig(fn Function) []byte {
 	root := fn.Root
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {

@@ -38,7 +38,7 @@ type finder struct {
 
 // FindProgram returns the path of a program within an image. root contains the image's files, and dir is the image's
 // working directory. If the name contains no slash, FindProgram searches the image's PATH, as a container would. If the
-// program cannot be started, FindProgram returns the error that starting it would cause.
+// program cannot be started, FindProgram returns the same error as an attempt to start the program.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
 		return "", notStarted(program, syscall.ENAMETOOLONG, "")
@@ -104,9 +104,9 @@ var machines = map[elf.Machine]string{
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
 }
 
-// otherFormat returns the reason why this machine cannot execute the file at a path in the image. The reason is empty
-// for scripts, and for programs that may work on this machine. Files in an unknown format are rejected, because only
-// some launchers would run such a file as a shell script.
+// otherFormat returns the reason why this machine cannot execute the file at a path in the image. It returns an empty
+// text for a script, and for a program that may work on this machine. It returns a reason for a file in an unknown
+// format, because only some launchers would run the file as a shell script.
 func (f *finder) otherFormat(at string) string {
 	file, err := f.files.Open(at)
 	if err != nil {
@@ -154,8 +154,8 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 
 var errTooFar = fmt.Errorf("the path has more than %d directories and links", maxSteps)
 
-// errOfKernel is the error for a program in /proc, /dev or /sys. A launcher must not start such a program: a path in
-// /proc/self/fd, which contains the launcher's own open files, could lead out of the sandbox.
+// errOfKernel is the error for a program in /proc, /dev or /sys. A launcher must not start such a program, because the
+// path could lead out of the sandbox. For example, /proc/self/fd contains the launcher's own open files.
 var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
 
 // ofKernel reports whether a path is in /proc, /dev or /sys. The files in these directories are not from an image.

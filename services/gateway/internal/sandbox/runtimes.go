@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// Mount points for the in-memory file system of an OCI runtime, see [oci.scratch]. crun uses cgroupDirectory, because
-// the mount hides the control groups. crun fails if it finds control groups that it cannot use.
+// Mount points for the in-memory file system of an OCI runtime, see [oci.scratch]. crun fails if it finds control
+// groups that it cannot use. Therefore its mount point is cgroupDirectory, and the mount hides the control groups.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"

@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Unprivileged is the ID of a user and a group. If this program runs as root, it is the group of all sandboxes. Within
-// a sandbox, a function runs as this user and group if its image specifies root or no user.
+// Unprivileged is the ID of a user and of a group. A function runs as this user and group within its sandbox if its
+// image specifies root or no user. If this program runs as root, this is also the group of all sandboxes.
 const Unprivileged = 65532
 
 // defaultTemp is the default size limit of /tmp and of /dev/shm in a sandbox, in bytes.
@@ -59,9 +59,9 @@ type Launcher struct {
 	seed    maphash.Seed // seed of the random assignment of users to functions
 }
 
-// Find returns the launcher that FNR_SANDBOX selects, after a test with a first sandbox. It returns nil if sandboxes
-// are off, and an error if no launcher works. If FNR_SANDBOX is auto and cfg.Required is false, Find logs that error
-// and returns nil.
+// Find returns the launcher that FNR_SANDBOX selects, after a test with a first sandbox. If sandboxes are off, it
+// returns nil and no error. If no launcher works, Find returns an error. However, if FNR_SANDBOX is auto and
+// cfg.Required is false, Find only logs this error, and returns nil and no error.
 func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -101,9 +101,9 @@ func (l *Launcher) Direct() bool {
 }
 
 // Command returns the command that starts a function, or an error if the launcher cannot start the function. Callers
-// should reuse the command, because creating it takes long. All processes of a sandbox exit with the launcher. If the
-// launcher's process group is killed or this program exits, the first process of the pid namespace exits. The kernel
-// then kills all other processes of the namespace.
+// should reuse the command, because creating it takes long. When the launcher exits, all processes of its sandbox exit
+// too. The same happens if the launcher's process group is killed or this program exits: the first process of the pid
+// namespace exits, and the kernel then kills all other processes of the namespace.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)

@@ -12,14 +12,14 @@ import (
 )
 
 // The range of user IDs for functions if this program runs as root. No other program uses this range. Each function has
-// its own user. The kernel limits the processes of each user, so that a function cannot use up the limit of another
-// function. Users are assigned randomly, so that nobody can choose an image name to get another function's user.
+// its own user, because the kernel limits the processes of each user. A function thus cannot use up the limit of
+// another function. The assignment is random, so that nobody can choose an image name to get another function's user.
 const (
 	firstUser = 0x70000000
 	users     = 1 << 20
 )
 
-// userOf returns the user ID for the sandboxes of a function. It returns 0 if they run as this program's own user.
+// userOf returns the user ID for the sandboxes of a function, or 0 if sandboxes run as this program's own user.
 func (l *Launcher) userOf(name string) uint32 {
 	if !l.root {
 		return 0
@@ -27,9 +27,9 @@ func (l *Launcher) userOf(name string) uint32 {
 	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
-// processLimit returns a function that computes the current maximum number of processes for a sandbox's user. If the
-// result is zero, there is no limit. If sandboxes run as this program's own user, the kernel also counts all other
-// processes of this user. The maximum is then MaxProcesses plus the current number of the user's processes.
+// processLimit returns a function that returns the current process limit of a sandbox's user. A limit of zero means no
+// limit. If sandboxes run as this program's own user, the kernel also counts all other processes of this user. The
+// returned limit is then MaxProcesses plus the current number of the user's processes.
 func (l *Launcher) processLimit() func() int64 {
 	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }

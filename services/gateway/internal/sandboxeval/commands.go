@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
-// maxCommands is the maximum number of stored commands for an image. An image needs several commands only if it has
-// several names or its network access changes.
+// maxCommands is the maximum number of stored commands for an image. Most images need a single command. An image needs
+// several commands only if it has several names, or if its network access changes.
 const maxCommands = 8
 
 // run contains everything that determines the command of a function: its name, its image and its network access.
@@ -32,8 +32,8 @@ func (r run) startsLike(other run) bool {
 			slices.Equal(a.GetEnv(), b.GetEnv())))
 }
 
-// sandboxFunction returns the launcher's description of the function. It searches the directory root, which contains
-// the image's files, for the function's program.
+// sandboxFunction returns the function in the form that a launcher needs. It searches for the function's program in the
+// directory root, which contains the image's files.
 func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError) {
 	dir, command := path.Join("/", r.resolved.GetWorkingDir()), r.resolved.GetCommand()
 	program, err := sandbox.FindProgram(root, command[0], dir, r.resolved.GetEnv())

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// keepFor is the time for which an image's files are kept after its last evaluation. It is longer than the lifetime of
-// unused spare processes (started in advance), because they use the files.
+// keepFor is the time for which an image's files are kept after its last evaluation. Spare processes (started in
+// advance) use these files too. Therefore keepFor is longer than the lifetime of unused spare processes.
 const keepFor = function.PreforkUnused + time.Minute
 
 // keeper keeps the files of images available between evaluations, because spare processes (started in advance) use
@@ -34,8 +34,8 @@ type openImage struct {
 	commands []command
 }
 
-// openImage returns the image with the given digest. It calls open, which may pull the image, only if no earlier
-// evaluation has opened the image. Callers must call releaseImage after use.
+// openImage returns the image with the given digest. If the image is not open yet, openImage calls the function open,
+// which may pull the image. Callers must call releaseImage after use.
 func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*openImage, error) {
 	if image := k.holdImage(digest); image != nil {
 		return image, nil
@@ -112,8 +112,9 @@ func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	return taken
 }
 
-// closeIdle closes all images without running evaluations, to free space in the image store. Before that, it calls the
-// function forget to stop the spare processes (started in advance) of these images.
+// closeIdle closes all images without running evaluations, to free space in the image store. Spare processes (started
+// in advance) use the images too. Therefore closeIdle first calls forget. The function forget stops the spare processes
+// of all functions for which its argument returns true.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {
@@ -125,6 +126,6 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns the end of a function's name: "@" and the digest of its image. With the digest, functions of
-// different images never have the same name, and closeIdle can find the image of a function.
+// nameEnd returns the end of a function's name: "@" and the digest of its image. Because of the digest, functions of
+// different images have different names. closeIdle also reads the digest to find the image of a function.
 func nameEnd(digest string) string { return "@" + digest }

@@ -27,8 +27,8 @@ type Images interface {
 	// Open pulls an image if necessary, and returns the directory with its files. The files exist until release is called.
 	// Open calls the function phase with a description of each step of the pull, for waiting users.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
-	// WhenFull registers a function that must close unused images. The store calls this function if the files of too many
-	// images are in use. The store rejects a further image only if the call does not help.
+	// WhenFull registers the function free, which must close unused images. The store calls free if the files of too many
+	// images are in use. If this does not help, the store rejects the next image.
 	WhenFull(free func())
 }
 
@@ -125,8 +125,8 @@ func (e *Evaluator) openImage(
 }
 
 // notOpened returns the error for an image that could not be resolved or pulled. The argument doing describes the
-// failed step, such as "looking up the image". The error's class is never fault.NotFound, because the gateway would try
-// another runtime after such an error.
+// failed step, such as "looking up the image". The error never has the class fault.NotFound. With that class, the
+// gateway would conclude that sandboxes do not serve the image, and would try another runtime.
 func notOpened(ctx context.Context, image string, start time.Time, doing string, err error) error {
 	if ctx.Err() != nil {
 		return function.Interrupted(cmp.Or(function.ContextErr(ctx), err), image, time.Since(start), doing)

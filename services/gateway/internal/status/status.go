@@ -46,8 +46,8 @@ type Active interface {
 // maxWaiting is the maximum number of listed waits. All waits of a function in the same phase count as one wait.
 const maxWaiting = 50
 
-// New returns the status service of a gateway replica. warnings returns problems for operators, as sentences. images
-// returns the images that run as local binaries. Both functions may be nil.
+// New returns the status service of a gateway replica. The function warnings returns problems as sentences for
+// operators. The function images returns the images that run as local binaries. Both functions may be nil.
 func New(h *evalhistory.History, active Active, replica string, warnings, images func() []string) *Service {
 	none := func() []string { return nil }
 	if warnings == nil {

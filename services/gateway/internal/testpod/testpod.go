@@ -88,8 +88,8 @@ func newHandler(limit int, f Func, access rpcserve.Access, frame servermain.Fram
 }
 
 // ServeFunctions starts a server for several test functions, until the test ends, and returns the server's address.
-// behaviours maps each image to its function's behaviour. The binaries are written to dir. A single server serves all
-// functions, because only one component of a process can collect exited child processes.
+// behaviours maps each image to its function's behaviour. The binaries are written to dir. All functions share a single
+// server, because the server must collect its exited child processes. Only one component of a process can do this.
 func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
 	paths := make(map[string]string, len(behaviours))
