@@ -10,9 +10,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Fingerprint returns a key under which callers can cache a function's output for an input. The key contains everything
-// else that affects the output: the image's name and digest, the environment and the policy. The key is empty if the
-// function may use the network, because the output may then depend on other systems.
+// Fingerprint returns a key for caching the outputs of a function. Callers must add the function's input to the key.
+// The key contains everything else that affects the output: the image's name and digest, the environment and the
+// policy. If the function may use the network, the key is empty, because the output may then depend on other systems.
 func (r *Runner) Fingerprint(ctx context.Context, image, tag string) (string, error) {
 	resolved, err := r.images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: tag})
 	if err != nil {

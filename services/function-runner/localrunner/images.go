@@ -29,8 +29,8 @@ func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) 
 	return openImages(ctx, s, offline, Group())
 }
 
-// openImages is like [OpenImages], but callers choose the group whose processes can read the store. Zero means no
-// group.
+// openImages is like [OpenImages], but processes of the given group can read the store. If group is zero, no group can
+// read it.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver

@@ -66,8 +66,8 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
 // TryLaunchers tests that the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all launchers
-// in order until a launcher works. It reports the result of each test by a call of the function tried. The reported
-// error is nil if the launcher works.
+// in order until a launcher works. After each test, TryLaunchers calls the function tried with the launcher's name and
+// the test's error. The error is nil if the launcher works.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {
@@ -88,8 +88,8 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	}
 }
 
-// Group returns the ID of the group that must be able to read the image store. If this program runs as root, it is the
-// group of the sandboxes' users. Otherwise it is zero, because only this program's user reads the store.
+// Group returns the ID of the group that must be able to read the image store. If this program runs as root, this is
+// the group of the sandboxes' users. Otherwise Group returns zero, because only this program's user reads the store.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup
@@ -97,8 +97,8 @@ func Group() int {
 	return 0
 }
 
-// rootCache is root's cache directory for images, instead of ~/.cache. Root starts sandboxes as other users, which
-// cannot enter root's home directory.
+// rootCache is root's cache directory for images. Root cannot use ~/.cache, because root starts sandboxes as other
+// users. These users cannot enter root's home directory.
 const rootCache = "/var/cache"
 
 // storeDirectory returns the directory of the image store. It is empty if FNR_SANDBOX_STORE is not set and the user

@@ -9,8 +9,8 @@ import (
 )
 
 type (
-	// Gateway is an alias of the gateway's settings, because [Settings] cannot embed two types named Config. If several
-	// embedded types contain the same field, its environment variable sets the field in all of them.
+	// Gateway is an alias of the gateway's settings. It is necessary because [Settings] cannot embed two types named
+	// Config. If several embedded types contain the same field, its environment variable sets the field in each type.
 	Gateway = gateway.Config
 	// ImageResolver is an alias of the image-resolver's settings, for embedding in [Settings].
 	ImageResolver = imageresolver.Config

@@ -24,8 +24,8 @@ type porchFlag struct {
 	value flag.Value
 }
 
-// porchFlags returns the command-line flags of Porch's function runner. Each flag sets a field of s. The flag's default
-// is the field's current value, which is from an environment variable or is Porch's default.
+// porchFlags returns the command-line flags of Porch's function runner. Each flag sets a field of s. The field's
+// current value becomes the flag's default. It is from an environment variable, or it is Porch's default.
 func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
@@ -199,8 +199,8 @@ func (v portValue) Set(s string) error {
 	return nil
 }
 
-// String returns the current value of the flag. v.p may be nil: the flag package calls String on a zero textValue to
-// decide whether the help text shows the flag's default.
+// String returns the current value of the flag, or an empty text if v.p is nil. The pointer is nil in a zero textValue.
+// The flag package calls String on a zero textValue to decide if the help text shows the flag's default.
 func (v textValue) String() string     { return showValue(v.p) }
 func (v intValue) String() string      { return showValue(v.p) }
 func (v boolValue) String() string     { return showValue(v.p) }

@@ -20,8 +20,8 @@ import (
 )
 
 type (
-	// Gateway is an alias of the gateway's settings, because [Settings] cannot embed several types named Config. If
-	// several embedded types contain the same field, its environment variable sets the field in all of them.
+	// Gateway is an alias of the gateway's settings. It is necessary because [Settings] cannot embed several types named
+	// Config. If several embedded types contain the same field, its environment variable sets the field in each type.
 	Gateway = gateway.Config
 	// PodManager is an alias of the pod-manager's settings, for embedding in [Settings].
 	PodManager = podmanager.Config
@@ -108,8 +108,8 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	return s, config.Rename(s.Validate(), name)
 }
 
-// nameIn returns a function that maps a field of [Settings] to the name that errors show to users. This name is the
-// field's flag or, if there is no flag, the environment variable.
+// nameIn returns a function that returns the user-visible name of a setting. The argument of the returned function is a
+// field of [Settings]. The name is the field's flag or, if there is no flag, the environment variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "WrapperServerImage" {

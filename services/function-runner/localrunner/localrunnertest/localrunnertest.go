@@ -80,9 +80,9 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image of the test function. The argument at is the repository and tag, such as "fn:v1". The argument
-// behaviour selects how the test function behaves. Without cmd, the image's Cmd contains behaviour. With cmd, the
-// Entrypoint contains behaviour, and the Cmd is cmd.
+// Push pushes an image of the test function. The argument at is the image's repository and tag, such as "fn:v1". The
+// argument behaviour is the first argument of the test function, and selects its behaviour. If cmd is empty, the
+// image's Cmd contains behaviour. Otherwise the Entrypoint contains behaviour, and cmd is the Cmd.
 func (r *Registry) Push(t testing.TB, at, behaviour string, cmd ...string) {
 	t.Helper()
 	var options []name.Option
