@@ -38,16 +38,16 @@ type Config struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
-	// Shared contains directories, such as /tmp, to which the function may write while no other evaluation runs. Before
-	// and after such an evaluation, the server empties the directories. Therefore nothing else may use them.
+	// Shared contains directories, such as /tmp, to which the function may write while no other evaluation runs. The
+	// server empties these directories before and after such an evaluation. Therefore nothing else may use them.
 	Shared []string
 	// Entrypoint is the function's command line. Env is the function's environment, as KEY=value.
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings in the command-line arguments args. environ must be an environment from [Isolate].
-// LoadConfig uses only the function's variables and the TLS secret in environ. LoadConfig prints help and errors of
-// flags to w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
+// LoadConfig returns the settings in the command-line arguments args. It uses environ, an environment from [Isolate],
+// only for the function's variables and the TLS secret. It prints help and errors of flags to w. The flags port,
+// max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},

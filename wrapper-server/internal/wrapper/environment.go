@@ -10,18 +10,19 @@ import (
 // isolated is the first command-line argument of a wrapper server that already runs in the environment from [Isolate].
 const isolated = "isolated"
 
-// functionPrefix marks variables for the function, not for the server, in the environment from [Isolate].
+// functionPrefix is the prefix of the function's variables in the environment from [Isolate]. Variables for the server
+// have no such prefix.
 const functionPrefix = "function:"
 
 // environmentFlag is the name of a flag of the wrapper server. The flag lists the environment variables whose values
 // are from the pod, not from the image. The server itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns a command line and an environment with which the wrapper server executes itself again. Variables of
-// the image then cannot configure Go's runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). The new
-// environment contains the pod's variables, which the flag --environment lists. It also contains all variables with
-// functionPrefix before their names, for the function. If the server is already isolated, ok is false, and args is argv
-// without the argument isolated.
+// Isolate returns a command line and an environment for executing the wrapper server again. For the server, the new
+// environment contains only the pod's variables, listed in the flag --environment. Variables of the image thus cannot
+// configure the server's Go runtime (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY). For the function, the
+// environment contains all variables with functionPrefix before their names. If the server is already isolated, ok is
+// false, and args is argv without the argument isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false
@@ -50,8 +51,8 @@ func podVariables(args []string) []string {
 	return nil
 }
 
-// InPod reports whether this wrapper server runs in a pod. environ must be an environment from [Isolate].
-// Kubernetes sets the variable KUBERNETES_SERVICE_HOST in each pod, and overrides the image's value.
+// InPod reports whether this wrapper server runs in a pod. environ must be an environment from [Isolate]. InPod checks
+// for the variable KUBERNETES_SERVICE_HOST. Kubernetes sets this variable in each pod, and overrides the image's value.
 func InPod(environ []string) bool {
 	return lookup(environ, functionPrefix+"KUBERNETES_SERVICE_HOST") != ""
 }

@@ -20,8 +20,8 @@ const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 type TLS struct {
 	// ID is the pod's SPIFFE ID. If it is empty, the server uses no TLS and serves all callers.
 	ID string
-	// Secret proves the server's ID to callers, who know the same secret. It is not a flag but an environment variable,
-	// because functions can read the server's command line.
+	// Secret proves the server's ID to callers, who have the same secret. An environment variable sets it instead of a
+	// flag, because functions can read the server's command line.
 	Secret string
 	// Authorities are the certificate authorities of callers, as PEM.
 	Authorities string

@@ -61,9 +61,9 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// windows are the HTTP/2 flow-control windows of connections. They are larger than in other servers, because a resource
-// list of several megabytes would otherwise need dozens of round trips between nodes. To limit memory, the server
-// permits fewer connections. It needs only a few, because only gateways and health checks connect to a pod.
+// windows are the HTTP/2 flow-control windows of connections. They are larger than in other servers. Otherwise the
+// transfer of a resource list of several megabytes would need dozens of round trips between nodes. To limit memory, the
+// server permits fewer connections. A few are enough, because only gateways and health checks connect to a pod.
 var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (
@@ -87,7 +87,7 @@ func newPod(cfg Config, frame servermain.Frame) (*function.Pod, error) {
 	})
 }
 
-// tokens is the mount path of service account tokens. A pod can contain a token only if its template is from a user.
+// tokens is the mount path of service account tokens. Only a pod with a template from a user can contain a token.
 const tokens = "/var/run/secrets/kubernetes.io" //nolint:gosec // a path, no credential
 
 // hiddenPaths returns the paths that the function must not read. Only a function that may use the network may read
@@ -112,7 +112,7 @@ type server struct {
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 
-// keepPrepared starts processes of the function in advance, for later evaluations. It starts them even before the first
+// keepPrepared starts processes of the function in advance, for later evaluations. It does not wait for the first
 // evaluation, because a pod is created only if evaluations are expected.
 func (s *server) keepPrepared(ctx context.Context) error {
 	s.pod.Prepare(s.command)
@@ -143,15 +143,15 @@ func (s *server) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
 }
 
-// command returns the same command that a container of the function's image would run.
+// command returns the command that starts the function. A container of the function's image would run the same command.
 func command(cfg Config) fnproc.Command {
 	path := findProgram(cfg.Entrypoint[0], lookup(cfg.Env, "PATH"))
 	return fnproc.Command{Path: path, Args: cfg.Entrypoint[1:], Network: cfg.Network}
 }
 
 // findProgram searches the image's PATH for a program, as a container does. If the program is missing, findProgram
-// returns the name, and each evaluation fails with an error. The server starts nevertheless, because callers see the
-// error of an evaluation, but not the log of a pod that does not start.
+// returns the name. The server then starts nevertheless, and each evaluation fails with an error. Callers see this
+// error, but they would not see the log of a pod that does not start.
 func findProgram(name, directories string) string {
 	if strings.Contains(name, "/") {
 		return name
