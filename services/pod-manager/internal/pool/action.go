@@ -108,7 +108,7 @@ type Extend struct {
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
-	// Question is the number of the probe. The events [Probed] and [Unanswered] contain it.
+	// Question identifies this probe. The resulting events [Probed] and [Unanswered] contain the same number.
 	Question uint64
 	// Timeout limits the duration of the probe. Zero means no limit.
 	Timeout time.Duration

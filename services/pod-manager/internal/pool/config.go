@@ -15,8 +15,8 @@ type Function struct {
 
 // Limits restricts a function's pods and leases. Zero counts as 1 in MaxPods, MaxWaitlistLength and MaxConcurrency.
 type Limits struct {
-	// MaxPods is the maximum number of usable pods, which accept leases now or later. Draining pods do not count, so that
-	// new pods can be created before draining pods are gone. While an outdated pod is replaced, one more pod may exist.
+	// MaxPods is the maximum number of usable pods, which accept leases now or later. Draining pods do not count. Their
+	// successors can therefore be created at once. While an outdated pod is replaced, one more pod may exist.
 	MaxPods int
 	// MaxWaitlistLength is the maximum number of leases per pod, granted or waiting. If there are more leases, a
 	// further pod is created, up to MaxPods.
@@ -46,9 +46,9 @@ type Config struct {
 	// Template is the version of the template for new pods. While it is empty, the template is unknown, and no pod counts
 	// as outdated.
 	Template string
-	// PodName returns the name of a new pod. slot is the number of the pod within its pool, and predecessor the UID of
-	// the slot's former pod. PodName must be a pure function, so that all replicas choose the same name. Different
-	// functions and slots must have different names.
+	// PodName returns the name of a new pod. slot is the number of the pod within its pool. predecessor is the UID of the
+	// previous pod in this slot, or empty. PodName must be a pure function, so that all replicas choose the same name.
+	// Names of different functions and slots must differ.
 	PodName func(f Function, slot int, predecessor string) string
 	// PodID returns the id by which a Service selects a pod. slot is the number of the pod within its pool. PodID must be
 	// a pure function. It may return the same id for different functions.

@@ -113,8 +113,8 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost marks this replica as disconnected if at least two pods (minSilentPods) do not answer. If the mark changes,
-// it emits [StandDown]. The argument unheard is the number of unresponsive pods since the last answer of any pod.
+// setLost marks this replica as disconnected if unheard is at least 2 (minSilentPods), else as connected. unheard is
+// the number of pods that became silent after the last answer of any pod. A change of the mark emits [StandDown].
 func (m *Machine) setLost(s *step, unheard int) {
 	former, lost := m.connectivity.lost, ""
 	if unheard >= minSilentPods {
@@ -127,10 +127,10 @@ func (m *Machine) setLost(s *step, unheard int) {
 	}
 }
 
-// confirmsSilence reports whether a draining pod may be deleted. A pod that does not answer may be healthy if this
-// replica is disconnected. Its deletion waits until Kubernetes no longer reports it as ready, or until 3 s
-// (silenceTimeout) after another pod answered. The delay of 3 s is necessary because pods answer one after another when
-// a network recovers.
+// confirmsSilence reports whether a draining pod may be deleted. If the pod does not answer, the cause may be this
+// replica's own network instead of the pod. The deletion then waits until Kubernetes no longer reports the pod as
+// ready, or until another pod has answered and 3 s (silenceTimeout) have passed. In these 3 s, the pod may answer too,
+// because pods answer one after another when a network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {

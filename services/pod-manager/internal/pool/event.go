@@ -124,7 +124,7 @@ const (
 	Fatal
 )
 
-// mayPass reports whether the problem may disappear without a new pod.
+// mayPass reports whether the problem may pass without a replacement of the pod.
 func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 
 // broken reports whether the problem prevents the pod from ever becoming ready.
@@ -192,9 +192,9 @@ type Owner struct {
 	Mine bool
 	// Address is the address where gateways reach an owner other than this replica. It is empty if unknown.
 	Address string
-	// Alone is true if replicas do not coordinate, so that several replicas may act as the owner.
+	// Alone is true if the replicas do not coordinate. Each replica then considers itself the owner.
 	Alone bool
 }
 
-// isCertain reports whether this replica is the only owner, because it coordinates with other replicas.
+// isCertain reports whether this replica is the owner and no peer may be too. This requires coordinating replicas.
 func (o Owner) isCertain() bool { return o.Mine && !o.Alone }

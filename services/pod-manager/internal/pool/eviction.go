@@ -60,9 +60,9 @@ func (m *Machine) enterLine(s *step, p *pool) {
 }
 
 // evictIdle drains idle pods to make room for waiting pools while the ResourceQuota is used up. Each pod that is
-// already being removed makes room for a pool at the start of the line, without an eviction. If this replica has no
-// idle pods, it redirects the callers of a pool without pods to other replicas, because each replica knows the idle
-// pods of its own functions best. It drains pods of other owners last, see mayEvictForeign.
+// already being removed makes room for one pool at the start of the line. For each further pool, it drains an idle pod
+// of this replica's functions. If there is none, it redirects callers of pools without usable pods to other replicas,
+// since they know their own idle pods best. Idle pods of other owners are drained last, see mayEvictForeign.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -97,9 +97,9 @@ func evictFor(s *step, p *pool, idle *[]*pod) bool {
 	return true
 }
 
-// mayEvictForeign reports whether idle pods of other owners may be drained to make room for a pool. If callers can use
-// another replica, a lease must first wait for 20 s (takeoverTime). An owner without access to the Kubernetes API
-// cannot report that its pods are in use. Within the 20 s, such an owner loses its functions.
+// mayEvictForeign reports whether idle pods of other owners may be drained for a pool. If callers can use other
+// replicas, the pool's oldest lease must first wait for 20 s (takeoverTime). This is because an owner without access to
+// the Kubernetes API cannot report that its pods are in use. Within the 20 s, such an owner loses its functions.
 func (m *Machine) mayEvictForeign(s *step, p *pool) bool {
 	return m.config.InProcess || p.owner.Alone ||
 		(len(p.queue) > 0 && s.age(p.queue[0].requested.at) >= takeoverTime)
@@ -118,9 +118,9 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns the idle pods of functions that this replica certainly owns, least recently used first. If owned is
-// false, it returns all other idle pods, except pods whose expiry another replica recently extended. These pods are
-// probably in use, because replicas regularly extend the expiry of pods in use.
+// idlePods returns idle pods, least recently used first. If owned is true, these are the idle pods of functions that
+// only this replica owns. If owned is false, they are all other idle pods, except pods whose expiry another replica
+// recently extended. Replicas regularly extend the expiry of pods in use, so such pods are probably not idle.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {

@@ -14,7 +14,7 @@ import (
 type health struct {
 	probedAddress string // address of the running probe, or empty
 	probeNumber   uint64 // number of the last probe
-	// checkedEarly is true if the check of the pod began before any lease reported the pod as broken.
+	// checkedEarly is true if the check began before a caller reported the pod as broken.
 	checkedEarly bool
 }
 
@@ -66,8 +66,8 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether a pod's containers stopped since the previous observation. It ignores containers
-// that Kubernetes has not reported as running yet, because this report may be late.
+// containersStopped reports whether a pod's containers stopped since the previous observation. A pod can be ready
+// before Kubernetes reports that its containers run. The missing report therefore does not mean that they stopped.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
@@ -87,15 +87,15 @@ func (p *pod) restart(now time.Time) {
 	p.ran = false
 }
 
-// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, this
-// report may arrive after the check of the pod, but not after the end of the pod.
+// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. The kubelet of a busy
+// node may send this report after the pod's health check has failed, but never after the pod's deletion.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
-// isStalled reports whether a pod's problem lasted so long that waiting leases must fail. For problems such as an
-// unavailable registry, the limit is at most 2 seconds. For a pod without a node, the argument unscheduled is the
-// limit, because an autoscaler may need minutes to add a node.
+// isStalled reports whether a pod's problem lasted so long that waiting leases must fail. For a pod without a node, the
+// limit is the argument unscheduled, because an autoscaler may need minutes to add a node. For other problems, such as
+// an unavailable registry, the limit is 2 seconds, or unscheduled if it is shorter.
 func (p *pod) isStalled(now time.Time, unscheduled time.Duration) bool {
 	timeout := min(unscheduled, 2*time.Second)
 	if p.observed.Phase == PhaseScheduling {
@@ -121,8 +121,8 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that did not become ready, or did not appear in Kubernetes, before its
-// timeout. The argument expected is "ready" or "there".
+// lateProblem returns the problem of a pod that exceeded its timeout. The argument expected is the state that the pod
+// did not reach: "ready", or "there" if Kubernetes never reported the pod.
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -143,11 +143,11 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of consecutive failed attempts to create a pod after which waiting leases are rejected. It
-	// applies if the new pods are lost before they become ready.
+	// maxAttempts is the number of consecutive failed attempts after which waiting leases are rejected. It applies to
+	// problems of kind [Lost], for example if new pods are lost before they become ready.
 	maxAttempts = 3
-	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. For a
-	// temporary problem ([Held]), the maximum is maxHeldBackoff, because leases continue to wait for the next attempt.
+	// minBackoff and maxBackoff limit the delay before the next attempt to create a pod. After a temporary problem
+	// ([Held]), the maximum is maxHeldBackoff. It is shorter, because leases continue to wait for the next attempt.
 	minBackoff     = time.Second
 	maxBackoff     = 30 * time.Second
 	maxHeldBackoff = 4 * time.Second
@@ -168,7 +168,7 @@ type failure struct {
 }
 
 // countAttempt counts a failed attempt to create a pod, and delays the next attempt. The delay doubles with each
-// attempt. If new pods are lost, the delays start with the third consecutive failure (maxAttempts).
+// attempt. If the problem is [Lost], the first two attempts are retried without a delay (see maxAttempts).
 func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
@@ -185,13 +185,13 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	f.until = now.Add(f.backoff)
 }
 
-// backsOff reports whether it is too early for the next attempt to create a pod. If no lease needs the pod (needed is
-// false), an attempt must be at least a minute (failureMemory) after the last failure.
+// backsOff reports whether the next attempt to create a pod must still wait. needed is true if a lease needs the pod.
+// Otherwise, attempts wait for at least a minute (failureMemory) after the last failure.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
 
-// faultClass returns the class of the error that the problem causes for waiting callers.
+// faultClass returns the class of error, such as Unavailable, that waiting callers get for the problem.
 func (k ProblemKind) faultClass() fault.Class {
 	switch k {
 	case Lost, Held:
@@ -209,8 +209,8 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt to create a pod. The loss of a pod that was ready counts only if the
-// problem would also affect new pods. If several pods are lost together, only the first counts.
+// countLoss counts the loss of a pod as a failed attempt to create a pod. There are exceptions. A pod that was ready
+// counts only if new pods would have the same problem. If several pods are lost together, only the first counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
@@ -225,7 +225,7 @@ func (p *pool) countDeletion(s *step, pod *pod) {
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// drainFailed drains a broken pod, and may count its loss as a failed attempt to create a pod, see countLoss.
+// drainFailed drains a broken pod. The loss may count as a failed attempt to create a pod, see countLoss.
 func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})

@@ -13,7 +13,7 @@ import (
 // concurrent use.
 type Machine struct {
 	config Config
-	// since is the moment when the template last changed, or this replica's start.
+	// since is the last change of the template. Before the first change, it is the start of this replica.
 	since moment
 	// pools is sorted by creation time, so that the same events always lead to the same actions.
 	pools        []*pool
@@ -180,8 +180,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// Leases wait for capacity at most as long as a pod may take to become ready. If the wait is longer, Kubernetes does
-	// not delete draining pods, or too many pools need a pod.
+	// Leases wait for capacity at most as long as a pod may take to become ready. A longer wait shows that too many pools
+	// need a pod, or that Kubernetes does not delete draining pods.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
@@ -338,8 +338,8 @@ func (e CreateFailed) applyTo(m *Machine, s *step) {
 		return
 	}
 	if e.Problem.Kind == Held && !m.config.InProcess {
-		// For gateways, count the failure as Lost, so that they get an error after some attempts and can retry. Callers in
-		// this process continue to wait instead.
+		// For gateways, count the temporary failure as Lost. They then get an error after a few attempts, and can retry.
+		// Callers in this process wait instead until the problem has passed.
 		e.Problem.Kind = Lost
 	}
 	// Redirect callers only if other replicas may exist. Otherwise, callers get the error after some attempts.
@@ -451,8 +451,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // the replica that owns the function decides
 		case pod.state == creating:
-			// Remove the pod only from memory. It may not exist. If it exists, another replica may use it, because replicas
-			// choose equal names. A later event then adds the pod again.
+			// Only remove the pod from memory, because it may not exist. If it exists, another replica may use it, since
+			// replicas choose equal names. A later event then adds the pod to memory again.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

@@ -59,9 +59,9 @@ func (p *pool) handOver(s *step) {
 // callers wait here for a pod of the pool.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
-// incapacity returns the reason that this replica cannot serve a pool, such as a broken network, or "". It also returns
-// "" if this replica is certainly the owner. A disconnected replica is the owner only if all replicas are disconnected.
-// Another replica could then not serve the pool either.
+// incapacity returns the reason that this replica cannot serve a pool, or "" if it can. An example is a broken network.
+// It is always "" if this replica is certainly the owner. A disconnected replica remains the owner only if all replicas
+// are disconnected. No other replica could then serve the pool.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || p.owner.isCertain() {
 		return ""
@@ -69,9 +69,9 @@ func (m *Machine) incapacity(p *pool) string {
 	return cmp.Or(m.ownership.lost, m.connectivity.lost)
 }
 
-// trustReadiness adopts the readiness that Kubernetes reports for a pod of another replica's function. The owner probes
-// the pod. This replica probes it only while leases wait for it here (see probeForOwner). This replica grants leases on
-// the ready pods if gateways cannot reach the owner, and therefore must know them.
+// trustReadiness adopts the readiness that Kubernetes reports for a pod of another owner. The owner probes the pod, and
+// this replica probes it only while leases wait here (see probeForOwner). This replica must nevertheless know the ready
+// pods, because it grants leases on them if gateways cannot reach the owner.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
@@ -85,7 +85,7 @@ func (p *pod) trustReadiness(s *step) {
 	}
 }
 
-// probeForOwner probes starting pods that another replica owns, while callers wait for the pods here.
+// probeForOwner probes starting pods of another owner while callers wait for them at this replica.
 func (p *pool) probeForOwner(s *step) {
 	if p.owner.Mine || len(p.queue) == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// moment identifies an event by its number, and also contains its time.
+// moment contains the sequence number and the time of an event.
 type moment struct {
 	event uint64
 	at    time.Time
@@ -55,13 +55,13 @@ type pod struct {
 
 	state  state
 	reason string // explains the state to users
-	// since is the start of the current state. For a starting pod, it is the time when the pod was created or got a node.
-	// For a draining or deleting pod, it is the start of the removal.
+	// since is the start time of the current state. The states creating and starting count as one state. It starts again
+	// when the pod gets a node. The states draining and deleting also count as one state.
 	since time.Time
 
 	adopted bool // true if another process created the pod
-	// countsAsAttempt is true if the loss of the pod counts as a failed attempt to create a pod. It is false for pods
-	// that were already being deleted when they were first observed.
+	// countsAsAttempt is true if countLoss may count the loss of the pod. It is false for a pod that was already being
+	// deleted when this replica first observed it.
 	countsAsAttempt bool
 	foundRunning    bool      // true if the containers already ran when the pod was adopted
 	ran             bool      // true if Kubernetes reported that the containers run
@@ -93,8 +93,8 @@ type removal struct {
 	// silentSince is the moment when the pod stopped answering probes. It is zero if the pod is draining for another
 	// reason.
 	silentSince moment
-	// confirmedAt is the time when another pod answered a probe. This proves that the network works, so that the silent
-	// pod is broken. It is zero until then.
+	// confirmedAt is the time when another pod first answered a probe, or zero before. The answer proves that the network
+	// works, and therefore that the silent pod is broken.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	backoff     time.Duration
@@ -142,8 +142,8 @@ func (p *pod) phase() Phase {
 	return p.observed.Phase
 }
 
-// newerThan reports whether the pod's last observation has a newer resource version than o. If the versions are
-// equal, an observation without an address is older.
+// newerThan reports whether the pod's stored observation is newer than o, according to the resource versions. If the
+// versions are equal, an observation with an address is newer than an observation without an address.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
@@ -208,8 +208,8 @@ func (p *pod) returnToStarting(s *step) {
 	}
 }
 
-// changedSinceDrain reports whether a pod changed in Kubernetes after this replica began to drain it. The change may
-// show that another replica uses the pod.
+// changedSinceDrain reports whether a pod changed in Kubernetes after this replica began to drain it. For example,
+// another replica may have extended the pod's expiry, because it uses the pod.
 func (p *pod) changedSinceDrain() bool {
 	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
@@ -226,11 +226,11 @@ type expiry struct {
 	foreign time.Time // last value that another replica wrote, or zero
 }
 
-// extensionInterval returns the minimum change of a pod's expiry that is written to the Kubernetes API.
+// extensionInterval returns the minimum interval between two extensions of a pod's expiry in the Kubernetes API.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
 // mergeAnnotation adopts a later expiry from the pod's annotation, because another replica may have extended it. If the
-// pod lacks the annotation, the argument is the zero time. The next scan then writes the annotation.
+// pod lacks the annotation, the argument annotation is zero. The next scan then writes the annotation.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation

@@ -258,9 +258,9 @@ func (p *pool) otherVersion(pod *pod) bool {
 }
 
 // isOutdated reports whether a pod must be replaced, because its template or settings changed. If replicas coordinate,
-// the function's owner decides by its own version. If replicas do not coordinate, each replica keeps pods that were
-// created after it received its version. Otherwise, replicas could replace each other's pods for hours, with many cold
-// starts.
+// the function's owner compares the pod with its own version. If replicas do not coordinate, each replica keeps pods
+// that were created after it received its version, even if their version differs. Otherwise, replicas could replace
+// each other's pods for hours, with many cold starts.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -293,9 +293,9 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	return serving, current, outdated
 }
 
-// versionTarget returns the number of pods that the pool needs with the current template and settings. It is sufficient
-// for all leases, including leases on draining pods, and for the minimum number of pods. It is at least 1 if a pod was
-// used since the current version arrived.
+// versionTarget returns the number of pods that the pool needs with the current template and settings. They must
+// suffice for the minimum number of pods and for all leases, even for leases on draining pods. If any pod was used
+// since the current version arrived, the number is at least 1.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
@@ -307,7 +307,7 @@ func (p *pool) versionTarget() int {
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// needsSurge reports whether the pool needs an additional pod to replace an outdated pod that still serves. Pods are
+// needsSurge reports whether the pool needs an additional pod to replace a serving outdated pod. Outdated pods are
 // replaced one after another. Unused pools without a minimum number of pods need no replacement.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
@@ -345,9 +345,9 @@ type podIndex struct {
 	gone map[string]time.Time
 }
 
-// freeSlot returns the pool's lowest free slot, and the name of a new pod in this slot. Neither the name nor the id may
-// belong to an existing pod, even if that pod is being deleted or belongs to another function runner. Both are checked,
-// because a pod that another process created may have a label that contradicts its name.
+// freeSlot returns the pool's lowest free slot, and the name of its new pod. A slot is free if no pod has its name or
+// its id. Pods that are being deleted and pods of other function runners also occupy slots. The id is checked in
+// addition to the name, because the label of a pod from another process may contradict the pod's name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])

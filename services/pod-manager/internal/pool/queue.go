@@ -26,7 +26,7 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// endPhase adds the time that a lease spent in its current phase of waiting to the total of that phase.
+// endPhase adds the lease's time in its current waiting phase to the phase's total.
 func (l *lease) endPhase(now time.Time) {
 	if l.reported.Phase == PhaseUnknown {
 		return
@@ -68,7 +68,7 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 }
 
 // grantWaiting grants waiting leases in order of arrival, as long as ready pods have capacity. It skips a lease while
-// the kubelet may still report that the caller's earlier pods ran out of memory.
+// the kubelet's report on the caller's earlier pods is pending. The report may be that they ran out of memory.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -130,9 +130,9 @@ func isBetter(a, b *pod, l *lease) bool {
 	return a.use.lastGrant < b.use.lastGrant
 }
 
-// terminalProblem returns the problem that prevents existing and new pods from serving the waiting callers, and the
-// delay before a retry. It returns the zero Problem if a pod may still serve them. unscheduled is the time for which a
-// pod may wait for a node.
+// terminalProblem returns the problem that prevents all pods from serving the waiting callers. The second result is the
+// delay before a retry. Both are zero if an existing or new pod may still serve the callers. The argument unscheduled
+// is the time for which a pod may wait for a node.
 func (p *pool) terminalProblem(now time.Time, unscheduled time.Duration) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
@@ -173,9 +173,9 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting tells waiting callers when the cause of their wait changes. If only their queue positions changed, it
-// reports them at the next tick, because each grant changes all positions. obstacle is the reason that no pod can be
-// created, or empty.
+// reportWaiting tells waiting callers about a new cause of their wait. A new position in the queue is reported only at
+// the next tick, because each grant changes all positions. The argument obstacle is the reason that the pool cannot
+// create a pod, or empty.
 func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	if len(p.queue) == 0 {
 		return
@@ -204,8 +204,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	p.reportPositions = false
 }
 
-// progress returns the reason that callers wait. It describes the starting pod that is closest to readiness. If no pod
-// is starting, it returns the obstacle to creating a pod, or the message that all pods are busy.
+// progress returns the cause of the callers' wait. It describes the starting pod that is closest to readiness. If no
+// pod is starting, the cause is the argument obstacle, or else that all pods are busy.
 func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -225,11 +225,11 @@ func (p *pool) progress(obstacle string) Waiting {
 }
 
 const (
-	// maxOutOfMemoryPods is the number of pods that may run out of memory before an evaluation is rejected. It is 2,
-	// because another evaluation in the first pod may be the cause.
+	// maxOutOfMemoryPods is the number of out-of-memory pods after which an evaluation is rejected. A single pod is not
+	// enough, because another evaluation in this pod may have used the memory.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is the longest wait for the kubelet's report on the cause of earlier pod failures. The kubelet
-	// usually needs only a second, but the health check of a failed pod may last as long as this timeout.
+	// verdictTimeout is the maximum wait for the kubelet's report on the causes of earlier pod failures. The report
+	// usually arrives within a second. However, the health check of a failed pod alone may last for this timeout.
 	verdictTimeout = 2 * checkTimeout
 )
 
@@ -242,8 +242,8 @@ const (
 	outOfMemory
 )
 
-// memoryVerdictOf determines if several pods failed during an evaluation, and each of them ran out of memory. The
-// result may be pending, because a caller notices a failure before the kubelet reports the cause.
+// memoryVerdictOf returns outOfMemory if several pods failed during an evaluation, all for lack of memory. It returns
+// pending while the kubelet's report is missing, because a caller notices a failure earlier than the kubelet.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
@@ -263,8 +263,8 @@ func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	return found
 }
 
-// checkAvoided probes the ready pods that a caller wants to avoid, because they failed during its earlier attempts. The
-// new request often arrives before the caller's and the kubelet's reports about these failures.
+// checkAvoided probes ready pods that a caller avoids because they failed during its earlier attempts. They still count
+// as ready, because the new request often arrives before the caller and the kubelet have reported the failures.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {
