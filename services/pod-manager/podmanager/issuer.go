@@ -70,9 +70,9 @@ func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 }
 
 const (
-	// livesOfAuthority is the ratio of a certificate authority's life to a certificate's life. An authority is replaced at
-	// half of its life. A new authority signs certificates only when it is as old as a certificate's life. All programs
-	// trust it by then.
+	// livesOfAuthority is the life of a certificate authority as a multiple of a certificate's life. An authority is
+	// replaced at half of its life. A new authority signs certificates only once its age reaches a certificate's life,
+	// because all programs trust it by then.
 	livesOfAuthority = 30
 	minLife          = 30 * time.Second
 	maxIssuerPause   = time.Minute
@@ -132,7 +132,7 @@ func (c *Config) newIssuer(
 }
 
 // newHeldCertificate configures this program's own certificate, which the issuer keeps in memory. The issuer passes
-// each new certificate to identity. The channel receives the error if the certificate cannot be issued.
+// each new certificate to identity. If it cannot issue the certificate, the returned channel receives the error.
 func newHeldCertificate(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
 	refused := make(chan error, 1)
 	own, err := mtls.ParseID(id)

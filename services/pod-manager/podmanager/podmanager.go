@@ -133,7 +133,7 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{}, err
 	}
 	component := m.Component()
-	// Gateways call other replicas while this replica has stood down.
+	// While this replica has stood down (owns no functions), health checks make gateways call other replicas.
 	component.Able = func() bool { return m.keeper.Owners().StoodDown == "" }
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: c.Address, Handler: handler, MaxStreams: maxStreams,
@@ -143,8 +143,8 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 }
 
 // NewManager returns a Manager for callers in the same process. It starts nothing and sends no requests. If the program
-// has no certificate, the Manager issues a certificate for calls to function pods. The certificate authority is in a
-// Secret that all replicas share. This Secret is in the namespace of function pods, because the Role of Porch's main
+// has no certificate, the Manager issues a certificate for calls to function pods. All replicas share the certificate
+// authority, which is in a Secret. This Secret is in the namespace of function pods, because the Role of Porch's main
 // branch permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
 	var own certificateIssuer
@@ -216,7 +216,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }
 
-// awaitAll returns a channel that closes once all signals are closed, and the task that closes the channel.
+// awaitAll returns a channel, and a task that closes the channel once all signals are closed.
 func awaitAll(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	every := make(chan struct{})
 	return every, func(ctx context.Context) error {

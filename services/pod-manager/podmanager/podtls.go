@@ -27,8 +27,8 @@ type podTLS struct {
 	known chan struct{}
 }
 
-// podTLS returns a component that passes the TLS settings of new function pods to the callback after each change. The
-// component does nothing if this program has no identity, or if PodTLS is off.
+// podTLS returns a component that updates the TLS settings of new function pods. It calls use with the settings after
+// each change. It does nothing if this program has no identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -48,9 +48,9 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermai
 	return p
 }
 
-// Run updates the TLS settings of new pods when this program's certificate or trusted authorities change, until ctx is
-// cancelled. If the certificate cannot be issued, pods are created without certificates. Otherwise, all functions in
-// pods would fail.
+// Run updates the TLS settings of new pods until ctx is cancelled. It does so when this program's certificate or
+// trusted authorities change. If the certificate cannot be issued, pods are created without certificates. If they
+// waited for a certificate, all functions in pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
 	certified := telemetry.Must(p.meter.Int64Gauge("fn.pods.certified", metric.WithDescription(
 		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+
@@ -73,8 +73,8 @@ func (p *podTLS) Run(ctx context.Context) error {
 	}
 }
 
-// reportRefusal logs that function pods are created without certificates. It does nothing if known is closed,
-// because then pods have certificates or the problem was logged before.
+// reportRefusal logs that function pods are created without certificates. If known is closed, it logs nothing, because
+// pods have certificates or an earlier call has logged the problem.
 func (p *podTLS) reportRefusal(ctx context.Context, why error) {
 	select {
 	case <-p.known:

@@ -103,7 +103,7 @@ func (c *Config) openCacheConfig(
 	})
 }
 
-// cluster returns the configuration of package kube, by which the manager uses Kubernetes.
+// cluster returns the settings of package kube, through which the manager manages pods in Kubernetes.
 func (c *Config) cluster(
 	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
 	owns func(image string) bool, send func(pool.Event), frame servermain.Frame,
@@ -115,8 +115,8 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns the configured method of adding the wrapper server to pods of the built-in template. If FNR_LAUNCHER
-// is auto, it returns the method for the time before the first automatic choice. It has no effect on users' templates.
+// launcher returns the method of adding the wrapper server to pods of the built-in template. If FNR_LAUNCHER is auto,
+// this is an init container until the first automatic choice. The method has no effect on users' templates.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == string(podspec.ImageVolume) && c.Template == "" {
 		return podspec.ImageVolume
@@ -128,8 +128,8 @@ func (c *Config) launcher() podspec.Launcher {
 // pods.
 func (c *Config) choosesLauncher() bool { return c.Launcher == launcherAuto && c.Template == "" }
 
-// launching returns the component that chooses a method of adding the wrapper server to pods. The component passes each
-// choice to the callback. It is nil if FNR_LAUNCHER or a user's template makes the choice.
+// launching returns the component that chooses a launcher: an image volume or an init container. It passes each choice
+// to use. It is nil if FNR_LAUNCHER or a user's template determines the launcher.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.choosesLauncher() {
 		return nil
@@ -140,8 +140,8 @@ func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launche
 // wrapperArgs returns the arguments of the wrapper servers in function pods.
 func (c *Config) wrapperArgs() []string {
 	args := []string{
-		// The drain delay can be short, because the pod-manager deletes a pod only after its last lease has ended. Only a pod
-		// that another client deletes may still receive calls for a moment.
+		// The drain delay can be short, because a stopping pod normally gets no calls: the pod-manager deletes a pod only
+		// after its last lease has ended. Only a pod that another client deletes may still receive calls for a moment.
 		"--serve-drain-delay=" + drainDelay.String(),
 	}
 	if c.MaxEvaluationTime != wrapperEvaluationTime {
@@ -230,7 +230,7 @@ func (c *Config) connect(frame servermain.Frame) (*resolverclient.Client, error)
 	return resolverclient.New(resolver, client.Hangs, frame.Telemetry.Meters), nil
 }
 
-// settingsUpdates changes the settings of a running manager. Each method replaces a single setting.
+// settingsUpdates is a function that changes a running manager's settings. Each method replaces a single setting.
 type settingsUpdates func(change func(*manager.Settings))
 
 func (u settingsUpdates) setFunctions(f map[string]cacheconfig.Entry) {
@@ -247,9 +247,8 @@ func (u settingsUpdates) setTemplate(t podspec.Template) {
 
 func (u settingsUpdates) setTLS(t *podspec.TLS) { u(func(s *manager.Settings) { s.TLS = t }) }
 
-// pullSecret wraps a cluster, so that pods that require the pull secret are created only once the Secret exists. The
-// returned task maintains the Secret. Without a docker configuration file, pullSecret returns the unchanged cluster,
-// and a task that does nothing.
+// pullSecret returns a cluster that delays pods until the pull secret that they require exists. The returned task keeps
+// the Secret up to date. Without a docker configuration file, the cluster is unchanged and the task does nothing.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
 ) (manager.Cluster, serve.Task) {

@@ -27,8 +27,8 @@ type Entry struct {
 	MaxWaitlistLength int
 	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is the minimum number of pods, even while the function is unused. It is nil if not set. It is always nil for
-	// FunctionConfigs, whose minimum is in package functionconfig.
+	// MinPods is the minimum number of pods, even while the function is unused. It is nil if not set. It is also nil for a
+	// FunctionConfig, whose minimum is in the type Pod of package functionconfig.
 	MinPods *int
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int
@@ -111,7 +111,7 @@ func (r *reader) readList(root *yaml.Node) {
 	}
 }
 
-// addEntry adds an entry to the result, or only a warning if the image already has an entry.
+// addEntry adds an entry to the result. If the image already has an entry, it adds only a warning.
 func (r *reader) addEntry(e *entry, name *yaml.Node) {
 	image, err := imagename.Parse(name.Value, r.prefix)
 	if err != nil {

@@ -106,8 +106,8 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 // running.
 const maxMinPods = 1000
 
-// setCount parses a whole number from zero to a maximum. It returns nil if the value is null or invalid. The argument
-// none explains the number zero in error texts, for example "off".
+// setCount parses a whole number from zero to most. It returns nil if the value is null or invalid. The argument none
+// is the meaning of zero in error texts, for example "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

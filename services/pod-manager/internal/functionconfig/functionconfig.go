@@ -14,8 +14,8 @@ import (
 
 const (
 	// SettingsAnnotation is the annotation with further settings of a FunctionConfig. They cannot be fields, because the
-	// API server removes fields that Porch does not define. The annotation contains a single object, in JSON or YAML. A
-	// misspelled setting is therefore an error, whereas a misspelled annotation would have no effect.
+	// API server removes fields that Porch does not define. A single annotation contains all settings, as an object in
+	// JSON or YAML. A misspelled setting is therefore an error. A misspelled annotation would be ignored.
 	SettingsAnnotation = "krm-function-runner.github.io/settings"
 	// Finalizer is the finalizer that Porch's own function runner adds to FunctionConfigs. The pod-manager removes it from
 	// objects that are being deleted, because Porch's function runner no longer runs and cannot remove it.
@@ -27,8 +27,8 @@ type Config struct {
 	Name, UID  string
 	Created    time.Time
 	Generation int64
-	// Image is the last path segment of the image names, such as set-namespace. Prefixes contains the registries and paths
-	// before it. An empty prefix means the default prefix. If Image is invalid, Binary and Pod are nil.
+	// Image is the last path segment of the images' names, such as set-namespace. Prefixes contains the registries and
+	// paths in front of Image. An empty prefix means the default prefix. If Image is invalid, Binary and Pod are nil.
 	Image    string
 	Prefixes []string
 	// Binary and Pod are the decoded fields binaryExecutor and podExecutor. They are nil if missing or invalid.

@@ -27,8 +27,8 @@ type Set struct {
 	// ranges contains the settings for version constraints such as ~0.4, by repository. Settings from older objects
 	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains, by repository, the oldest settings that apply to single tags. A younger FunctionConfig for all tags
-	// of the repository gets a problem, because its settings do not apply to these tags.
+	// tagged maps a repository to the oldest settings for single tags. A younger FunctionConfig for all tags of the
+	// repository gets a problem, because its settings do not apply to these tags.
 	tagged map[string]*Function
 	// problems contains the problems of each object as texts for users, by the object's name.
 	problems map[string][]string
@@ -85,8 +85,8 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of a FunctionConfig for its images. The map taken contains the images that an older
-// FunctionConfig already configured, with the older object's name. For these images, addBinary only reports a problem.
+// addBinary adds the local binary of a FunctionConfig for its images. taken maps each image that an older
+// FunctionConfig already configures to the older object's name. For such an image, addBinary only reports a problem.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	b := binaries.Binary{Config: c.Name, Path: c.Binary.Path, Prefork: c.Binary.Prefork}
 	for _, repository := range repositories {
@@ -139,8 +139,8 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores f as the settings for an image's pods. It instead reports a problem and returns false if there are too
-// many images, or if an older FunctionConfig already configures this image (owner is not nil).
+// claim stores f as the settings for an image's pods, and returns true. If an older FunctionConfig (owner, or nil)
+// already configures the image, or there are too many images, it adds a problem and returns false.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -174,8 +174,8 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s belongs to the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany adds the problem that images of a FunctionConfig are ignored, because all objects together configure more
-// than maxImages. executor is the field that lists these images, such as podExecutor.
+// tooMany adds the problem that some images of a FunctionConfig are ignored. The reason is that all objects together
+// configure more than maxImages. executor is the field with the images, such as podExecutor.
 func (p *problems) tooMany(executor string) {
 	p.addOnce(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		executor, maxImages))

@@ -32,8 +32,8 @@ type authorities []authority
 // authority, or two while a new authority replaces an old authority.
 const maxAuthorities = 8
 
-// parseAuthorities reads the certificate authorities in the data of a Secret, which may be empty. Malformed data is an
-// error. It is not replaced, because new authorities would break the trust between all programs.
+// parseAuthorities decodes the certificate authorities in the data of a Secret, which may be empty. Malformed data is
+// an error, and stays in the Secret. Its replacement by new authorities would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := decodeBlocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {

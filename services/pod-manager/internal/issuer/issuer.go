@@ -42,8 +42,8 @@ type Config struct {
 	Create bool
 	// Life is the validity period of certificates. AuthorityLife is the validity period of certificate authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is the minimum age of an authority that signs certificates. It must be longer than the time in which programs
-	// notice a change of their Secret. All programs then trust the authority before it signs.
+	// Spread is the age at which an authority begins to sign certificates. By then, all programs must trust the authority.
+	// Spread must therefore be longer than the time in which programs notice a change of their Secret.
 	Spread time.Duration
 	// Pause is the interval between checks of the Secrets, and the maximum delay of a retry after a failure.
 	Pause time.Duration
@@ -144,8 +144,8 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// renewAuthorities removes expired authorities from a Secret's data, and adds a new authority when it is due. After a
-// change, the caller must store the data and then call the returned function. It is nil if nothing changed.
+// renewAuthorities removes expired authorities from a Secret's data, and adds a new authority when it is due. The
+// returned function written is nil if nothing changed. Otherwise, the caller must store data and then call written.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -163,8 +163,8 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate replaces the certificate in a Secret's data if it is due, and updates the authorities. After a
-// change, the caller must store the data and then call the returned function. It is nil if nothing changed.
+// renewCertificate updates the authorities in a Secret's data, and replaces the certificate if it is due. The returned
+// function written is nil if nothing changed. Otherwise, the caller must store data and then call written.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {
@@ -203,7 +203,7 @@ type Held struct {
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret replaces the name of a Secret in logs and metrics, because this certificate is stored in no Secret.
+// heldSecret replaces a Secret's name in logs and metrics. The certificate in memory is stored in no Secret.
 const heldSecret = "none"
 
 // renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// change modifies the data of a Secret. It returns nil if nothing changed. Otherwise, it returns a function that must
-// be called after the data is stored.
+// change modifies the data of a Secret. The returned function written is nil if nothing changed. Otherwise, the caller
+// must store the data and then call written.
 type change func(data map[string][]byte) (written func(), err error)
 
 // updateSecret applies a change to a Secret, and retries after conflicts with other replicas.

@@ -161,9 +161,9 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// markConflicts marks temporary refusals by a ResourceQuota as transient, so that the creation is retried. Concurrent
-// creations conflict because each updates the ResourceQuota. A new ResourceQuota refuses pods until Kubernetes has
-// counted the existing pods.
+// markConflicts marks temporary refusals by a ResourceQuota as transient, so that the creation is retried. There are
+// two kinds. Concurrent creations conflict, because each of them updates the ResourceQuota object. A new ResourceQuota
+// refuses pods until Kubernetes has counted the existing pods.
 func markConflicts(err error) error {
 	uncounted := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "status unknown for quota")
 	if apierrors.IsConflict(err) || uncounted {
@@ -179,7 +179,7 @@ const quotaMessage = "exceeded quota"
 // creationProblem converts the error of a failed creation to the problem that waiting callers see.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
-		// The API server rejects the token if this replica's pod was force-deleted. The tokens of other replicas still work.
+		// This replica's token is invalid once its own pod is force-deleted. Other replicas can still create function pods.
 		return pool.Problem{
 			Kind: pool.Lost, Unreachable: true,
 			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),
@@ -275,9 +275,9 @@ func (c *Cluster) Delete(action pool.Delete) {
 // ownsImage reports whether this replica currently owns an image's function.
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace is the maximum grace period, in seconds, for the deletion of a pod that has not run yet. The kernel
-// drops the stop signal until the first process handles signals. The pod would then live for its full grace period,
-// which is longer than any evaluation. The limit is not lower, because another replica may use the pod.
+// startingGrace is the maximum grace period, in seconds, of deleted pods that have not run yet. The kernel drops the
+// stop signal if the container's first process does not handle signals yet. The pod would then live for its full grace
+// period, which is longer than any evaluation. The limit is not lower, because another replica may already use the pod.
 const startingGrace = 30
 
 // shortGracePeriod returns a grace period of 30 s (startingGrace) for a pod that has not run yet. It returns nil if

@@ -37,16 +37,16 @@ type FunctionConfigsConfig struct {
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
-	// dirty signals that all objects must be applied again. Its capacity of 1 ensures that no sender blocks and no signal
-	// is lost.
+	// dirty signals that all objects must be applied again. Its buffer holds one pending signal. Senders drop further
+	// signals, so that they never block.
 	dirty chan struct{}
 	// statuses queues the names of FunctionConfig objects with a possibly outdated status.
 	statuses workqueue.TypedRateLimitingInterface[string]
 	compiled atomic.Pointer[functionConfigSnapshot]
 
 	mu sync.Mutex
-	// binaries contains gateways' errors about local binaries, by name of the FunctionConfig object. It is nil if no
-	// gateway that runs local binaries reports to this process.
+	// binaries contains gateways' error reports about local binaries, by name of the FunctionConfig. It is nil while this
+	// process receives reports from no gateway with local binaries.
 	binaries map[string]string
 	// written contains the last status that this process wrote to each object, by UID. If another client overwrites a
 	// status, this process does not write the same status again.
@@ -62,8 +62,8 @@ type functionConfigSnapshot struct {
 	since   map[string]time.Time              // time when an object's generation first appeared, by name
 }
 
-// addConfig adds a FunctionConfig to the snapshot, and records the time when the object's present generation was first
-// seen. If the generation is unchanged, addConfig copies this time from the previous snapshot.
+// addConfig adds a FunctionConfig to the snapshot, with the time when its current generation first appeared. If the
+// generation is unchanged, this is the time in the previous snapshot (before). Otherwise, it is the current time.
 func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before *functionConfigSnapshot) {
 	c.configs[config.Name] = config
 	c.since[config.Name] = time.Now()
@@ -82,8 +82,8 @@ func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	}
 }
 
-// ReportBinaries shows gateways' errors about local binaries in the statuses of FunctionConfig objects, by object
-// name. problems is nil if no gateway that runs local binaries reports to this process.
+// ReportBinaries shows gateways' errors about local binaries in the statuses of FunctionConfig objects. The key of
+// problems is the object's name. problems is nil if no gateway with local binaries reports to this process.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)

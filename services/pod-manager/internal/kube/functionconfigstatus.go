@@ -27,11 +27,11 @@ import (
 const (
 	// statusWriters is the number of goroutines that write statuses of FunctionConfig objects.
 	statusWriters = 8
-	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
-	// gateways can report that a local binary is missing, so that the first status contains this error.
+	// statusDelay is the delay before the status of a changed FunctionConfig object is written. If a local binary is
+	// missing, gateways can report this error within the delay. The first status then already contains the error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay is the maximum time that a status waits for a gateway's report on the object's local binary.
-	// Gateways need time to connect to this replica, and may report only to another replica.
+	// unreportedDelay is the maximum delay of a status while a gateway's report on the local binary is missing. Gateways
+	// need time to connect to this replica. The delay is limited, because they may report only to another replica.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
@@ -46,7 +46,7 @@ const (
 type configStatus struct {
 	generation int64
 	problem    string // error text, or empty if the whole object is effective
-	// unreported is true if the object has a local binary, and no gateway reports on local binaries to this process.
+	// unreported is true for an object with a local binary while no gateway reports on binaries to this process.
 	unreported bool
 }
 
@@ -77,9 +77,9 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError returns the error text for an object's status, or "" if there are no problems. It shortens problems to 2
-// KiB (maxStatusError). It appends the gateway's error at the end. A replica without the gateway's report can then
-// compare the start of the text with its own problems.
+// statusError returns the error text for an object's status, or "" if there are no problems. The text contains the
+// problems, shortened to 2 KiB (maxStatusError), followed by the gateway's error. Because of this order, a replica
+// without the gateway's report can compare the start of the text with its own problems.
 func statusError(problems []string, reported string) string {
 	text := ""
 	if len(problems) > 0 {
@@ -95,9 +95,9 @@ func statusError(problems []string, reported string) string {
 	}
 }
 
-// patchFor returns the patch that writes this status to a FunctionConfig object, or nil if no patch is necessary. It
-// keeps an error that a gateway reported to another replica. If the new status contains an error, the observed
-// generation stays unchanged. If it contains no error, other components' errors about the same generation stay.
+// patchFor returns the patch that writes this status to a FunctionConfig, or nil if none is necessary. An error that a
+// gateway reported to another replica stays in the status. A new error does not change the observed generation. Without
+// a new error, errors that other components wrote for the same generation stay.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
@@ -116,7 +116,7 @@ func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether the error in a status is the given problem plus a gateway's error about a local binary.
+// ofGateway reports whether observed is the problem, followed by a gateway's error about a local binary.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
@@ -172,7 +172,7 @@ func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.denied = time.Now().Add(maxStatusRetry)
 }
 
-// mayWrite reports whether statuses may be written now. During a pause, it queues the object for a later write.
+// mayWrite reports whether statuses may be written now. If a recent write was denied, it queues the object for later.
 func (w statusWriter) mayWrite(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,9 +215,9 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has already written this status. If another client then changes the status,
-// this process does not write it again. Otherwise, for example, replicas of different versions would overwrite each
-// other's status forever.
+// alreadyWrote reports whether this process has already written this status. If another client then replaces the
+// status, this process does not write it again. Otherwise, replicas of different versions, for example, would overwrite
+// each other's statuses forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,7 @@ func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	podless, withoutService := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
 		toTyped[*corev1.Service](c.services.GetStore().List()))
-	// A Service without a pod belongs to no function. Its name therefore determines the replica that deletes it.
+	// The function of a Service without a pod is unknown. The Service's name therefore determines the deleting replica.
 	for _, service := range podless {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -52,10 +52,9 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task for the Service named id if this replica owns the Service. While a
-// replica cannot list the Leases of its peers, it owns no Service. Otherwise, all replicas would recreate a deleted
-// Service, even if its pod is being deleted. Once the replica can list the Leases again, the next scan recreates the
-// Service.
+// enqueueGarbageTask queues a background task for the Service named id if this replica owns the Service. A replica that
+// cannot list the Leases of its peers owns no Services. Otherwise, all replicas would recreate a deleted Service, even
+// if its pod is being deleted. Once the replica can list the Leases again, the next scan recreates the Service.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return
@@ -112,8 +111,8 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 	})
 }
 
-// Pods and Services are created concurrently, and informers receive them one after another. A pod or Service without
-// its counterpart therefore counts as garbage only after a minimum age.
+// Pods and Services are created concurrently, and their informers receive them at different times. A new pod or Service
+// may therefore seem to lack its counterpart. It counts as garbage only after a minimum age.
 const (
 	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute
@@ -149,9 +148,9 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return podless, withoutService
 }
 
-// isPodService reports whether this program or Porch's function runner created s for a single pod. The name, label and
-// selector of such a Service are the pod's id. Other Services with this label must not be deleted, such as a user's
-// Service for all pods of a function.
+// isPodService reports whether the Service s selects a single pod by its id. This program and Porch's function runner
+// create such Services, and use the pod's id as name, label and selector. Other Services with this label must not be
+// deleted, for example a user's Service for all pods of a function.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

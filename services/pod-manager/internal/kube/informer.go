@@ -31,11 +31,11 @@ type source[T runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer for the objects of a source. A callback adds label or field selectors to its
-// requests.
+// newInformer returns an informer for the objects that the source from lists and watches. The function selected adds
+// label or field selectors to each request.
 //
 // If the API server is unreachable, client-go alone would wait for up to a minute before a retry. This informer retries
-// at least once per second, and reports failures to the outage, which logs them.
+// at least once per second. It records failures in the outage o, which logs them.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {
@@ -134,7 +134,7 @@ type outage struct {
 	relisted bool // true if a missing right to watch was logged
 }
 
-// reportInterval is the interval at which a lasting failure is logged again.
+// reportInterval is the interval at which an outage logs a reminder while requests continue to fail.
 const reportInterval = 5 * time.Minute
 
 // recordFailure marks the informer as out of date, because a request failed.
@@ -167,16 +167,16 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records whether the last list request succeeded. If it did, but watch requests are forbidden, the informer
-// repeats list requests instead.
+// recordList stores whether the last list request succeeded. If lists succeed but watches are forbidden, the informer
+// polls: it repeats list requests instead of watching.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
 }
 
-// watchEnded records the error that ended a list or watch request, unless the API server ended the request normally. In
-// both cases, client-go repeats the request within half a minute.
+// watchEnded records the error that ended a list or watch request. It ignores the normal end of a watch by the API
+// server. In both cases, client-go repeats the request within half a minute.
 func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -197,7 +197,7 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// logMissingWatch logs once that the informer polls, because the right to watch the objects is missing.
+// logMissingWatch logs once that the informer polls with list requests, because watch requests are forbidden.
 func (o *outage) logMissingWatch(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -209,8 +209,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns an error if the informer is out of date. For the error text, the argument things is a description of
-// the informer's objects, and the argument rights is the directory with the required Role.
+// obstacle returns an error if the informer is out of date, or nil. The error text contains things, a description of
+// the informer's objects, and rights, the directory with the required Role.
 func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

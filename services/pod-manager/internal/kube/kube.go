@@ -46,8 +46,8 @@ type Config struct {
 	// Launching chooses the mechanism that adds the wrapper server to pods: an image volume if nodes support it, else an
 	// init container. It is nil if a setting determines the mechanism.
 	Launching *Launching
-	// Owns reports whether this replica may now delete the pods of an image, because it owns the image's function. Garbage
-	// collection of Services passes a Service's id instead of an image. Owns is nil if this replica owns everything.
+	// Owns reports whether this replica owns an image's function, and may delete the function's pods now. Garbage
+	// collection of Services passes a Service's id instead of an image. If Owns is nil, this replica owns everything.
 	Owns func(image string) bool
 	// Clock converts between this machine's clock and the API server's clock, for times in pods.
 	Clock     *kubeclient.Clock
@@ -60,13 +60,13 @@ type Cluster struct {
 	log     *slog.Logger
 	metrics *metrics
 	pods    cache.SharedIndexInformer
-	// services watches Services even if gateways reach pods without Services. It finds the remaining Services of an
-	// earlier configuration, so that they are deleted.
+	// services watches Services even if gateways reach pods without them. Services may remain from an earlier
+	// configuration, and garbage collection must delete them.
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // failure trackers of both informers
-	// sending is locked while the state of a pod is read and sent to the pools, so that the pools receive states in order.
+	// sending is a lock for reading and sending a pod's state. It keeps the states that the pools receive in order.
 	sending sync.Mutex
 	// deleting contains the UIDs of pods that are being deleted together with their Services. Garbage collection must
 	// not create these Services again.
@@ -117,8 +117,8 @@ func (c *Cluster) newOutage(what string) *outage {
 	return o
 }
 
-// Obstacle returns the error that delays [Cluster.Synced], or nil if no error is known. The error's class is
-// [fault.Precondition] if a user must grant a missing right.
+// Obstacle returns the error that delays [Cluster.Synced], or nil if no error is known. If a user must grant a missing
+// right, it is a [fault.Precondition] error.
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
 		err := o.obstacle("function pods", "deploy/components/function-pods")
@@ -172,7 +172,7 @@ func (c *Cluster) registerHandlers() ([]cache.DoneChecker, error) {
 		return []cache.DoneChecker{pods.HasSyncedChecker()}, nil
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A pod's address depends on its Service, so a change of the Service sends the pod's state again.
+		// A pod's address depends on its Service. After a change of the Service, send the pod's state to the pools again.
 		AddFunc: func(object any) { c.sendPodsOf(object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deletedObject[*corev1.Service](object); service != nil {

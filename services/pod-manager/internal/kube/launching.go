@@ -22,9 +22,9 @@ import (
 )
 
 // Launching chooses the mechanism that adds the wrapper server to new function pods. It uses an image volume if the API
-// server's version supports image volumes, else an init container. After a node failed to mount an image, it switches
-// to init containers. It detects this failure in the status of the pod, because the status of nodes requires rights on
-// the whole cluster. Pods with either mechanism count as current. A nil Launching does nothing.
+// server's version supports image volumes. Otherwise, and after a node failed to mount an image, it uses init
+// containers. It detects this failure in the pod's status, because access to nodes requires rights on the whole
+// cluster. Pods with either mechanism count as current. A nil Launching does nothing.
 type Launching struct {
 	version func(context.Context) (*version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)

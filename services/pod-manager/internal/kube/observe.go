@@ -14,7 +14,7 @@ import (
 )
 
 // sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the name and the
-// id, which new pods must not use. A lock prevents concurrent calls from sending a newer state before an older state.
+// id, which new pods must not use. A lock keeps the states in order if sendPod is called concurrently.
 func (c *Cluster) sendPod(pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -26,7 +26,7 @@ func (c *Cluster) sendPod(pod *corev1.Pod) {
 	}
 }
 
-// sendProblem sends the state of a pod with a problem that is missing in the pod's status, such as a missing Service.
+// sendProblem sends a pod's state with an additional problem. For example, the pod's Service may be missing.
 func (c *Cluster) sendProblem(pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()

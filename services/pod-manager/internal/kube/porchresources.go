@@ -53,8 +53,8 @@ type follower interface {
 	absent(ctx context.Context)
 }
 
-// PorchResources applies the resources by which Porch configures its function runner, such as FunctionConfigs. Until
-// these resources are installed, it requires no rights, and only polls the discovery document of the API server.
+// PorchResources applies Porch's resources that configure function runners, such as FunctionConfigs. While these
+// resources are not installed, it only polls the API server's discovery document, which requires no rights.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger
@@ -148,7 +148,7 @@ func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVer
 	return served
 }
 
-// followAll applies the objects of all served resources until a resource is no longer served or ctx is cancelled.
+// followAll applies the objects of the served resources. It returns once ctx is cancelled or a resource is uninstalled.
 func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
 	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
 	c.mu.Lock()
@@ -204,7 +204,7 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// watchOnce runs an informer for a resource until the callback returns. It returns the error that ended the watch.
+// watchOnce runs an informer while the callback use runs. It returns the error because of which the watch ended.
 func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -251,8 +251,8 @@ func (g guardedSource) Watch(ctx context.Context, options metav1.ListOptions) (w
 	return w, g.stopUnlessTransient(ctx, err)
 }
 
-// stopUnlessTransient ends the watch if err shows that the resource is missing or access is forbidden. It returns
-// all other errors, so that client-go retries the request.
+// stopUnlessTransient returns a transient err, so that client-go retries the request. If err shows that the resource is
+// missing or access is forbidden, it ends the watch.
 func (g guardedSource) stopUnlessTransient(ctx context.Context, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err

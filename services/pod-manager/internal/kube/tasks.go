@@ -47,7 +47,7 @@ func newTasks() *tasks {
 	}
 }
 
-// add queues an urgent task. Earlier background tasks with the same id become urgent too, so that the order is kept.
+// add queues an urgent task. Earlier background tasks with the same id also become urgent, because they must run first.
 func (t *tasks) add(id string, do task) { t.addTask(t.urgent, id, do) }
 
 // addLater queues a background task.
@@ -111,8 +111,8 @@ func (t *tasks) runLine(ctx context.Context, id string) {
 	}
 }
 
-// takeTask removes and returns the next task of a pod and its Service. If no task is left, it returns nil and deletes
-// the empty line from the map of lines.
+// takeTask removes and returns a line's next task. It returns nil if the line is empty, and then also removes the line
+// with this id from t.lines.
 func (t *tasks) takeTask(id string, l *line) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()

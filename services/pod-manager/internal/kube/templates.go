@@ -37,8 +37,8 @@ type TemplatesConfig struct {
 	Namespace string
 	// Defaults contains values for fields that a template leaves unset.
 	Defaults podspec.Defaults
-	// LauncherPending is true if the built-in template must wait until [Templates.UseLauncher] has chosen an image volume
-	// or an init container.
+	// LauncherPending is true if the launcher, an image volume or an init container, is chosen later. The built-in
+	// template is then unavailable until [Templates.UseLauncher] is called.
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
@@ -117,7 +117,7 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle returns the error for a missing template. Its class is [fault.Precondition] if a user must act.
+// obstacle returns the reason that there is no template. It is a [fault.Precondition] error if a user must act.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,8 +160,8 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 
 // Run watches the ConfigMap with the pod template until ctx is cancelled. It passes each new template to the callback,
 // and then logs that the template is applied. If the ConfigMap becomes invalid or is deleted, the current template
-// stays in use. Porch's published Role permits only lists of ConfigMaps. With this Role, changes arrive within about
-// half a minute.
+// stays in use. Porch's published Role permits lists of ConfigMaps, but no watches. With this Role, Run polls, and
+// changes arrive within about half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -249,7 +249,7 @@ func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{{t, changed, podTemplates, basePodTemplate}, {t, changed, serviceTemplates, baseServiceTemplate}}
 }
 
-// absent implements follower. It builds the template without Porch's template object, which is missing.
+// absent implements follower. Porch's template object is missing, so the built-in object replaces it in the template.
 func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
@@ -325,9 +325,9 @@ func (t *Templates) useBase(name string, content map[string]any) (
 	return template, warnings, changed, nil
 }
 
-// combineParts builds the pod template from Porch's template objects. The template adds the wrapper server by an image
-// volume or an init container (the launcher). If the pod-manager chose the launcher automatically, the choice does not
-// change the template's version, and existing pods do not become outdated.
+// combineParts builds the pod template from Porch's template objects. The launcher (an image volume or an init
+// container) adds the wrapper server to pods. If the pod-manager chose the launcher automatically, the template's
+// version does not depend on this choice. A new choice therefore makes no pods outdated.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

@@ -121,7 +121,7 @@ type warnings struct {
 	seen map[string]struct{}
 }
 
-// HandleWarningHeaderWithContext logs a warning of Kubernetes (code 299). Other codes belong to HTTP caches.
+// HandleWarningHeaderWithContext logs warnings with Kubernetes' code 299. HTTP caches send warnings with other codes.
 func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
 	if code != 299 || text == "" {
 		return

@@ -76,8 +76,8 @@ func NewBackoff() *Backoff {
 	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
 }
 
-// Wait waits before the next attempt. The argument after is the last attempt's error, which may request a delay. Wait
-// returns false if ctx is done first, or at once if the deadline of ctx is earlier than the end of the delay.
+// Wait waits before the next attempt. The last attempt's error (after) may request a delay. Wait returns true after the
+// delay. It returns false if ctx is done first, or at once if the deadline of ctx is before the end of the delay.
 func (b *Backoff) Wait(ctx context.Context, after error) bool {
 	next := b.waits.Next()
 	if seconds, ok := apierrors.SuggestsClientDelay(after); ok {

@@ -18,13 +18,13 @@ import (
 // loaded all roles, quotas and service accounts. It refuses requests that it will allow a moment later.
 const warmUp = 10 * time.Second
 
-// maxStatus limits the bytes that are read from an error response of the API server. It is enough for any name and
-// reason.
+// maxStatus is the maximum number of bytes to read from the API server's error response. It is sufficient for all
+// object names and error reasons.
 const maxStatus = 64 << 10
 
-// tolerateWarmUp wraps a transport, and converts refusals during the API server's warm-up to transport errors. Callers
-// then retry the request as in an outage. Without this conversion, they would treat the refusal as permanent, although
-// the same request may succeed a moment later.
+// tolerateWarmUp wraps a transport, and converts the API server's refusals during its warm-up to transport errors.
+// Callers retry transport errors, as in an outage. Without the conversion, they would treat a refusal as permanent,
+// although the same request may succeed a moment later.
 func tolerateWarmUp(next http.RoundTripper) http.RoundTripper {
 	// since is the time of the last request that did not reach the API server. It is nil if every request reached the
 	// server.

@@ -20,8 +20,8 @@ const inboxSize = 1024
 type Inbox struct {
 	messages chan func(*loop)
 	ended    chan struct{} // closes when the manager stops
-	// relisted signals that the configured minimum numbers of pods changed. Its capacity of 1 ensures that no sender
-	// blocks and no signal is lost.
+	// relisted signals that the configured minimum numbers of pods changed. Its buffer holds one pending signal. Senders
+	// drop further signals, so that they never block.
 	relisted chan struct{}
 }
 

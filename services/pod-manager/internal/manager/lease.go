@@ -37,8 +37,8 @@ type answer struct {
 	err     error
 }
 
-// replaceReport stores a report for the caller, and discards an earlier unread report. It never blocks, because only
-// the manager's main goroutine calls it.
+// replaceReport stores a report for the caller, and discards an earlier unread report. Only the manager's main
+// goroutine stores reports. After the discard, the channel therefore has room, and replaceReport never blocks.
 func (w *waiter) replaceReport(r pool.Waiting) {
 	select {
 	case <-w.reports:
@@ -157,8 +157,8 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage converts a grant to an API message. The message contains the phases of the caller's wait. The wait for
-// the list of existing pods lasted for the duration unsynced, and the lookup of the image for the duration resolving.
+// grantedMessage converts a grant to an API message, with the phases of the caller's wait. These phases include the
+// wait for the list of existing pods (unsynced) and the lookup of the image (resolving).
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{

@@ -154,5 +154,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is the interval, in ticks of a second, at which countPods removes unused images from memory.
+// forgetTicks is the number of ticks (seconds) after which countPods again removes unused images from memory.
 const forgetTicks = 10

@@ -21,8 +21,8 @@ import (
 
 // Images looks up the digests and properties of images.
 type Images interface {
-	// ResolveImage returns the digest and properties of an image. Its errors have fault classes. Callers must not
-	// modify the response.
+	// ResolveImage returns the digest and properties of an image. Callers can get the class of its errors with fault.Of,
+	// and must not modify the response.
 	ResolveImage(
 		ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 	) (*imageresolverv1.ResolveImageResponse, error)
@@ -51,14 +51,14 @@ type Config struct {
 	Prober  Prober
 	// Synced closes once this replica knows all existing pods. Requests for leases wait for it.
 	Synced <-chan struct{}
-	// Obstacle returns the error that currently delays Synced, or nil. An error of class [fault.Precondition] makes leases
-	// fail at once, because only a user can remove the cause.
+	// Obstacle returns the error that currently delays Synced, or nil. Leases fail at once after a [fault.Precondition]
+	// error, because only a user can remove its cause.
 	Obstacle func() error
 	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it. OwnerOf
 	// is nil if this replica owns all functions.
 	OwnerOf func(image string) string
-	// StandDown hands over this replica's functions to its peers, because function pods do not answer this replica. An
-	// empty reason means that the pods answer again. StandDown must not block. It is nil if there are no other replicas.
+	// StandDown hands over functions to peers, because function pods do not answer this replica. The Manager passes an
+	// empty reason once pods answer again. StandDown must not block. It is nil if there are no other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings

@@ -85,8 +85,8 @@ func stateName(s podmanagerv1.Pod_State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// tally counts events by reason, for a metric that the exporter reads through a callback. A normal counter would
-// require a context, which the manager's main goroutine does not have.
+// tally counts events by reason. The metric exporter reads the counts through the method observe. A normal counter
+// would require a context for each event, which the manager's main goroutine does not have.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64

@@ -106,8 +106,8 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods applies an image's minimum number of pods to the digest that a lookup found. If the tag moved, it removes
-// the minimum number from the former digest's pool.
+// keepPods assigns an image's minimum number of pods to the digest that the lookup found. If the tag moved, the pool of
+// the former digest loses this minimum.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {

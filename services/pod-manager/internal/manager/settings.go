@@ -105,8 +105,8 @@ func override[T int | ~int64](to *T, value T) {
 	}
 }
 
-// entryOf returns the settings that are configured for a function. A FunctionConfig takes precedence over an entry for
-// the image's digest, and such an entry over an entry for the image's tag.
+// entryOf returns the configured settings of a function. The settings of a FunctionConfig take precedence. Otherwise,
+// an entry for the image's digest takes precedence over an entry for the image's tag.
 func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 // redirected to another replica with a complete list of pods.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which awaitSync checks the reason for the wait. It reports the reason to the
-// caller after a change.
+// obstacleInterval is the interval at which awaitSync queries the reason for the wait. If the reason changed, awaitSync
+// reports it to the caller.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until this replica knows all existing pods, and tells the caller the reason for the wait. It has its
-// own timeout, because a remote caller may not send its deadline.
+// awaitSync waits until this replica knows all existing pods. It reports the reasons for the wait to the caller. It
+// uses its own timeout, because it may not receive the deadline of a remote caller.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	select {
 	case <-m.config.Synced:

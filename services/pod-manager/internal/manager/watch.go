@@ -29,8 +29,8 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// listPools returns the pools that match a requested image. For each image whose lookup is running, it adds a pool
-// without digest, so that users see the reason for the wait.
+// listPools returns the pools that match a requested image. A function gets its pool after the lookup of its image.
+// During the lookup, the result contains a pool without a digest, so that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
@@ -69,7 +69,7 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp updates the number of leases that wait for the lookup of an image. The argument more is 1 or -1.
+// lookUp counts the leases that wait for a slow lookup of an image. more adds a lease (1) or removes a lease (-1).
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

@@ -49,8 +49,8 @@ type Config struct {
 	// Address is the address where gateways reach this replica, as host:port. It is empty if gateways cannot reach
 	// it.
 	Address string
-	// Starting is the reason that this replica owns no functions before the call of [Keeper.Started]. It has no effect if
-	// this replica is the only replica. If Starting is empty, this replica owns functions from the beginning.
+	// Starting is the reason that this replica owns no functions until [Keeper.Started] is called. It has no effect if
+	// this is the only replica. If Starting is empty, this replica may own functions at once.
 	Starting string
 	// Now returns monotonic time.
 	Now func() time.Time
@@ -119,10 +119,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews this replica's Lease, and then lists the Leases of all replicas, unless the renewal was
-// forbidden. If either request is forbidden, it forgets the other replicas 15 s (aliveFor) after the last list, and
-// this replica then owns all functions. The requests continue after ctx is done. If a write were cancelled, the version
-// of the Lease would be unknown, and Run could not delete the Lease.
+// renewAndList renews this replica's Lease, and then lists the Leases of all replicas. It skips the list if the renewal
+// was forbidden. If a request is still forbidden 15 s (aliveFor) after the last list, this replica forgets its peers,
+// and owns all functions. The requests continue after ctx is done. Otherwise, the version of the Lease would be unknown
+// after a cancelled write, and Run could not delete the Lease.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()
@@ -198,15 +198,15 @@ func (k *Keeper) hasJoined() bool {
 	}
 }
 
-// Joined returns a channel that closes once this replica has published the owners of functions. The channel also closes
-// if rights on Leases are missing, and in any case after 21 s (aliveFor plus cycleTimeout).
+// Joined returns a channel that closes once this replica has determined the owners of functions. It also closes if
+// rights on Leases are missing, and at the latest after 21 s (aliveFor plus cycleTimeout).
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
 // StandDown hands over this replica's functions to its peers within seconds. reason is shown to users. An empty reason
 // permits this replica to own functions again.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
-// Started permits this replica to own functions, because its start is complete (see [Config.Starting]).
+// Started permits this replica to own functions after its start. From now on, [Config.Starting] has no effect.
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
 // Leave ends this replica's ownership of functions until the process exits, for a reason such as the shutdown.
@@ -230,12 +230,12 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// notRenewed is the reason that this replica owns no functions after its Lease was not renewed for 15 s (aliveFor). By
-// then, its peers consider it dead.
+// notRenewed is the reason that a replica whose Lease is not renewed owns no functions. It applies after 15 s
+// (aliveFor), when the peers consider the replica dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
-// Owners returns the current owners of functions. This replica owns all functions until it has listed the Leases once,
-// and after it lacked the right to list them for 15 s (aliveFor).
+// Owners returns the current owners of functions. Before the first list of Leases, this replica owns all functions. It
+// also owns all functions if it has lacked the right to list Leases for 15 s (aliveFor).
 func (k *Keeper) Owners() Owners {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -253,12 +253,12 @@ func (k *Keeper) Owners() Owners {
 // must hold the lock.
 func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
-// Owns reports whether this replica certainly owns an image's function now. It returns false if the last list of Leases
-// is too old, but not if this replica lacks the right to list them. Callers must call Owns right before each deletion
-// of a pod, because an earlier result may be outdated after a pause of the process.
+// Owns reports whether this replica owns an image's function according to a recent list of Leases. It returns false if
+// the last list is too old. Without the right to list Leases, the age of the list does not matter. Callers must call
+// Owns right before each deletion of a pod, because an earlier result may be outdated after a pause of the process.
 func (k *Keeper) Owns(image string) bool { return k.isCurrent() && k.Owners().Owner(image).Mine }
 
-// isCurrent reports whether this replica has listed all Leases recently, or cannot list them for lack of rights.
+// isCurrent reports whether the last list of Leases is recent. It also returns true if Kubernetes forbids the list.
 func (k *Keeper) isCurrent() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

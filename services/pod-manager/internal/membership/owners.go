@@ -74,7 +74,7 @@ func (o Owners) Event() pool.OwnersChanged {
 	return event
 }
 
-// equal reports whether two snapshots contain the same replicas and the same reason to own no functions.
+// equal reports whether two snapshots contain the same replicas and the same value of StoodDown.
 func (o Owners) equal(other Owners) bool {
 	return o.StoodDown == other.StoodDown && o.shared == other.shared && o.alive == other.alive &&
 		slices.Equal(o.owning, other.owning)

@@ -28,12 +28,12 @@ type Member struct {
 	StoodDown string
 }
 
-// ownershipKey returns the replica's key for the hash that assigns functions to replicas.
+// ownershipKey returns the text that identifies the replica when a hash assigns functions to replicas.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// view is an immutable snapshot of the Leases of all replicas. A Lease's age counts from the last change that this
-// replica observed, not from the timestamps of a peer. Leases do not age while list requests fail, because the peers
-// may be alive.
+// view is an immutable snapshot of the Leases of all replicas. The age of a Lease is the time since this replica last
+// saw the Lease change. It does not depend on the timestamps of peers. While list requests fail, no Lease gets older,
+// because its replica may be alive.
 type view struct {
 	leases []agedLease
 	at     time.Time // time of the last list, or zero before the first list
@@ -45,7 +45,7 @@ type agedLease struct {
 	changed time.Time
 }
 
-// observe returns the snapshot after a new list of all Leases. An unchanged Lease keeps the time of its last change.
+// observe returns a snapshot of the listed Leases. For an unchanged Lease, it copies the time of its last change.
 func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	next := view{at: now}
 	for i := range all {

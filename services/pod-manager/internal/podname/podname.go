@@ -19,7 +19,7 @@ const (
 	maxLabel = 63
 	// suffixLength is the length of the suffix in a pod's name. The name consists of an id, a dash and the suffix.
 	suffixLength = 5
-	// maxID is the maximum length of an id, because a dash and a suffix follow the id in a pod's name.
+	// maxID is the maximum length of an id. A pod's name is at most maxLabel long, and also contains a dash and a suffix.
 	maxID = maxLabel - suffixLength - 1
 	// hashLength is the number of hexadecimal digits of a hash or digest in an id.
 	hashLength = 8
@@ -68,8 +68,8 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 // label matches names and tags that are valid in a pod's id without changes.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readableParts returns the readable parts of a pod's id. The name is the last path segment of the image reference. The
-// tag is the image tag without dots, with a dash in front. It is empty if the reference contains no tag.
+// readableParts returns the parts of an image reference that a pod's id contains in readable form. name is the last
+// path segment. tag is the image tag without dots, with a dash in front, or empty if the reference contains no tag.
 func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {

@@ -63,8 +63,8 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	return pod
 }
 
-// selectArchitecture restricts a pod to nodes with the CPU architecture of its image, because the digest or the command
-// is for a single architecture. If the template selects an architecture, the template takes precedence.
+// selectArchitecture restricts a pod to nodes with the CPU architecture of its image. The digest or the command belongs
+// to this architecture, and would fail on other nodes. If the template selects an architecture, it takes precedence.
 func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
 		return
@@ -90,10 +90,10 @@ func spreadPods(pod *corev1.Pod, pool string) {
 	}}
 }
 
-// SettingsVersion returns a hash of the template with its defaults, the builder's settings and the function's own
-// settings. Pods with another hash are outdated and are replaced. The template's version is not enough, because it is
-// only a ConfigMap's resourceVersion. The hash excludes the digest, and values that differ between a function's pods.
-// It also excludes the endpoint setting, which does not change the pods themselves.
+// SettingsVersion returns a hash of the settings of a pod. Pods with another hash are outdated and replaced. The hash
+// covers the template with its defaults, the builder's settings and the function's own settings. The template's version
+// is not enough, because a ConfigMap's resourceVersion does not cover defaults. The hash excludes the digest, and
+// values that differ between a function's pods. It also excludes the endpoint setting, which does not change pods.
 func (b Builder) SettingsVersion(r Request) string {
 	shape := []any{
 		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.Env, slices.Concat(b.Args, b.networkArgs(r.Function)),
@@ -167,7 +167,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
-// setsFlag reports whether args already contain the same flag as another argument in the form --flag=value.
+// setsFlag reports whether args contain the flag of the argument more, which has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -213,7 +213,7 @@ func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 }
 
 // shutdownTimeout returns the argument that limits the shutdown of the wrapper server. The limit is shorter than the
-// grace period. Callers then notice the shutdown, and the server exits before the kubelet kills it.
+// grace period. Callers can therefore notice the shutdown, and the server exits before the kubelet kills it.
 func shutdownTimeout(spec *corev1.PodSpec) []string {
 	if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 2 {
 		return nil

@@ -16,9 +16,9 @@ import (
 const nonRoot int64 = 65532
 
 // fillDefaults adds defaults to unset fields of a template's pod, to satisfy the Pod Security level "restricted". It
-// restricts only containers that require no rights. These are the function container, which only uses pipes, and
-// containers with the wrapper server's image. Other containers may require root. If they have no securityContext,
-// fillDefaults returns a warning, because namespaces that enforce "restricted" reject them.
+// restricts the function container, which only uses pipes, and containers with the wrapper server's image, because both
+// require no rights. Other containers may require root. They cause a warning if they have no securityContext, because
+// namespaces that enforce "restricted" reject them.
 func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -146,9 +146,9 @@ func isNumericUser(user string) bool {
 }
 
 // fillResources adds the default resources to a container without any resources. If the template sets some resources,
-// it adds no further resources, because a default limit might be below the template's request. Ephemeral storage always
-// gets its default, because templates rarely set it. A function that fills the node's disk would end all pods of the
-// node.
+// no other defaults are added, because a default limit might be below the template's request. Only ephemeral storage
+// always gets its default, because templates rarely set it. Without this limit, a function that fills the node's disk
+// would end all pods of the node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
@@ -175,9 +175,9 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 	(*to)[name] = amount.DeepCopy()
 }
 
-// fillPullPolicy lets nodes use a cached image if the image has a digest, or a tag other than "latest". By default,
-// Kubernetes queries the registry at each start of a pod if the tag is "latest", even if the image also has a digest.
-// An image without a digest may change if its tag is "latest" or missing, and keeps the default of Kubernetes.
+// fillPullPolicy lets nodes use a cached image that has a digest, or a tag other than "latest". By default, Kubernetes
+// queries the registry at each start of a pod with the tag "latest", even if the image also has a digest. This default
+// remains for images without a digest whose tag is "latest" or missing, because they may change.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
 	tag := strings.TrimPrefix(name, repositoryOf(name))
@@ -196,7 +196,7 @@ func repositoryOf(image string) string {
 }
 
 const (
-	// tmpVolume is the volume of the only directory to which functions can write, and tmpPath is its mount path.
+	// tmpVolume is the name of the only volume to which functions can write. It is mounted at tmpPath.
 	tmpVolume = "function-tmp"
 	tmpPath   = "/tmp"
 )

@@ -122,8 +122,8 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container counts
-// as lost even if the kubelet restarts it, because its evaluations are lost and another pod may be ready sooner. After
-// a container ran out of memory, it counts as lost even if it runs again. The callers of its evaluations then get the
+// as lost, even if the kubelet restarts it. Its evaluations are lost, and another pod may be ready sooner. A container
+// that ran out of memory counts as lost even if it runs again, so that the callers of its evaluations get the
 // out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
@@ -200,8 +200,8 @@ func oneLine(text string) string {
 // startingReasons contains the reasons of waiting containers that will start without action by a user.
 var startingReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// failureReasons contains those reasons of waiting containers that require action by a user. If the value is false, the
-// cause may still be transient, depending on the kubelet's message. All other reasons count as transient.
+// failureReasons contains reasons of waiting containers that may require action by a user. If the value is true, they
+// always do. If it is false, the kubelet's message may show a transient cause. All other reasons count as transient.
 var failureReasons = map[string]bool{
 	"ErrImagePull":              false,
 	"ImagePullBackOff":          false,
@@ -239,8 +239,8 @@ func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
 }
 
-// lacksCause reports whether a message only states that the kubelet waits before it pulls an image again. Kubernetes
-// before 1.32 writes such messages. The cause appears with the next attempt.
+// lacksCause reports whether a kubelet's message names no cause for a failed image pull. Kubernetes before 1.32 writes
+// such messages while it waits before the next pull. The message after the next attempt contains the cause.
 func lacksCause(message string) bool {
 	return strings.HasPrefix(message, `Back-off pulling image "`) && strings.HasSuffix(message, `"`)
 }
@@ -258,9 +258,9 @@ func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(ownFault(t), false), crashLoop, joinTexts(joinTexts(how, t.Message), s.State.Waiting.Message))
 }
 
-// passingCauses contains parts of messages by which kubelets and container runtimes describe transient failures. The
-// reason does not identify them, because permanent failures may have the same reason, such as "ErrImagePull". A
-// transient failure with another message counts as permanent, so that callers get its error sooner.
+// passingCauses contains parts of the messages by which kubelets and container runtimes describe transient failures.
+// The reason in the status, such as "ErrImagePull", is not enough, because permanent failures may have the same reason.
+// Transient failures with other messages count as permanent, so that callers get the error sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
 	"connection refused", "connection reset", "no route to host", "network is unreachable",

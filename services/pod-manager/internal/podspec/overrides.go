@@ -86,8 +86,8 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 }
 
 // overlayResources returns the resources of a container, with single values replaced by the function's own values.
-// Kubernetes rejects a request above its limit. In this case, the function's own value becomes both the request and the
-// limit.
+// Kubernetes rejects a request above its limit. If the function's own value would cause this conflict, it becomes both
+// the request and the limit.
 func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

@@ -14,9 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Identify returns the part of a pod's state that is in the pod's metadata, such as the function and the slot. It
-// returns false for pods of other programs, such as Porch's own function runner, which use the same label. Times are in
-// the API server's clock. A missing or invalid expiry becomes zero, and the pool then sets a new expiry.
+// Identify returns the state that a pod's metadata contains, such as the function and the slot. It returns false for
+// pods of other programs that use the same label, such as Porch's own function runner. Times are in the API server's
+// clock. If the expiry is missing or invalid, it is zero, and the pool sets a new expiry.
 func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	slot, err := strconv.Atoi(pod.Annotations[AnnotationSlot])
 	o := pool.Observation{

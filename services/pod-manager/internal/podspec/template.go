@@ -44,8 +44,8 @@ type Template struct {
 	// pod is the pod with defaults. Its first container is the function container.
 	pod     *corev1.Pod
 	service *corev1.Service
-	// bare is the pod without defaults. A function's overrides are applied to bare. Defaults then fill only the fields
-	// that are still unset.
+	// bare is the pod without defaults, for functions with overrides. Overrides are applied to bare first. Defaults are
+	// then added only to fields that are still unset.
 	bare     *corev1.Pod
 	defaults Defaults
 }
@@ -72,8 +72,8 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 // Version identifies the template. The pod-manager replaces pods of another version.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template, but with the version of another template. If the pod-manager switches between the two
-// templates, pods therefore do not become outdated.
+// CountAs returns the template with the version of another template. Both templates then count as the same version. A
+// switch between them therefore makes no pods outdated.
 func (t Template) CountAs(other Template) Template {
 	t.version = other.version
 	t.content = other.content
@@ -123,8 +123,8 @@ func assembleTemplate(
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// userPod decodes and validates a user's pod. The callback then changes the pod's spec. If raw is nil, userPod returns
-// the built-in pod.
+// userPod decodes and validates a user's pod, and then changes its spec with the callback prepare. If raw is nil, it
+// returns the built-in pod, and does not call prepare.
 func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
 	if raw == nil {
 		return builtinPod(d), nil, nil
@@ -179,10 +179,10 @@ func functionFirst(pod *corev1.Pod) {
 // baseVersion is the prefix of the versions of templates from Porch's objects PodTemplate and ServiceTemplate.
 const baseVersion = "base-"
 
-// ParseBase returns the template of function pods from Porch's objects PodTemplate and ServiceTemplate. If an object is
-// nil, it uses the built-in pod or Service. The first init container gets the wrapper server's image. The version is a
-// hash of the template's content. If only the objects' own metadata changes, for example a label, pods therefore do not
-// become outdated. For the warnings and errors, see [Parse].
+// ParseBase returns the template of function pods from Porch's objects PodTemplate and ServiceTemplate. The built-in
+// pod or Service replaces a nil object. The first init container gets the wrapper server's image. The version is a hash
+// of the template's content. A change of the objects' own metadata, for example a label, therefore makes no pods
+// outdated. Warnings and errors are the same as in [Parse].
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
 	pod, err := templateOf(podTemplate, podKey)
 	service, serviceErr := templateOf(serviceTemplate, serviceKey)
@@ -202,8 +202,8 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	return t, warnings, err
 }
 
-// templateOf returns the field "template" of an object, or nil if the object is nil. Error texts refer to the object by
-// the argument key.
+// templateOf returns the field "template" of an object, or nil if the object is nil. The argument key names the object
+// in error texts.
 func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok && object != nil {
@@ -212,9 +212,9 @@ func templateOf(object map[string]any, key string) (map[string]any, error) {
 	return raw, nil
 }
 
-// unsetDefaults removes the API server's defaults from the spec of a PodTemplate, so that these fields get the values
-// of [Defaults]. The API server adds its defaults when it stores a PodTemplate. If a user wrote the same values, they
-// are removed too, because they look the same.
+// unsetDefaults removes the API server's defaults from the spec of a PodTemplate. The API server added them when it
+// stored the PodTemplate. The fields then get the values of [Defaults] instead. Equal values that a user wrote are also
+// removed, because they cannot be distinguished.
 func unsetDefaults(spec *corev1.PodSpec) {
 	const gracePeriod = corev1.DefaultTerminationGracePeriodSeconds
 	if spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -236,8 +236,8 @@ func unsetDefaults(spec *corev1.PodSpec) {
 	}
 }
 
-// pullPolicy returns the pull policy of a container whose image will be replaced. If the API server chose the policy
-// according to the present image, pullPolicy returns an empty policy, because the new image may need another policy.
+// pullPolicy returns the pull policy of a container whose image will be replaced. It returns an empty policy if the
+// present policy is the API server's default for the present image. The new image may have another default.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	tag := strings.TrimPrefix(c.Image, repositoryOf(c.Image))
 	derived := corev1.PullIfNotPresent

@@ -70,8 +70,8 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 }
 
-// dialPod connects to a pod or its Service. It starts further attempts while the first is pending. The packets of the
-// first attempt are lost if the node has not received the Service's routing rules yet.
+// dialPod connects to a pod or its Service. If the first attempt gets no response, it starts further attempts. The
+// packets of the first attempt are lost if the node has not received the Service's routing rules yet.
 func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address, func(error) {})
 }

@@ -35,7 +35,7 @@ type Prober struct {
 	current map[string]*probe // latest probe of each pod, by name
 }
 
-// probe is a health check of a pod. It ends with a result, by cancellation, or when the pod's next check begins.
+// probe is a health check of a pod. It lasts until it has a result, is cancelled, or is replaced by the next check.
 type probe struct {
 	action pool.Probe
 	ended  context.CancelFunc // cancels the current turn, nil between turns
@@ -133,7 +133,7 @@ func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	return next, ctx
 }
 
-// takeTurn runs a probe for its own timeout, or for 2 s (turn) if it has no timeout, and reports the result.
+// takeTurn runs a probe and reports its result. The run lasts at most for the probe's timeout, or else 2 s (turn).
 func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	a := current.action
 	length := turn
@@ -148,9 +148,9 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	}
 }
 
-// finishTurn records that a probe's turn (its limited time to run) is over. It returns the event to report, or nil if
-// there is none. A probe without a result waits for another turn. [pool.Unanswered] is reported only after the first
-// turn. The argument stopped is true if the probe was cancelled.
+// finishTurn records that the turn of a probe (a limited time to run) is over. It returns the event with the result, or
+// nil. A probe without a result waits for another turn. finishTurn returns [pool.Unanswered] only after the first turn.
+// The argument stopped is true if the probe was cancelled.
 func (p *Prober) finishTurn(former *probe, stopped bool, err error) pool.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -77,8 +77,8 @@ func (f dockerConfig) warnOfHelpers(out dockerConfig) []string {
 	return warnings
 }
 
-// basicAuth converts a login to the credentials of HTTP basic authentication, or returns the problem that prevents it.
-// For an empty login, which docker writes if a credential store is used, both results are empty.
+// basicAuth returns the login as credentials of HTTP basic authentication, or the problem that prevents this. Both
+// results are empty for an empty login, which docker writes if it keeps the credentials in a credential store.
 func (l login) basicAuth() (auth, problem string) {
 	user, password := l.Username, l.Password
 	if l.Auth != "" {

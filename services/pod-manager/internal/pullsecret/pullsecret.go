@@ -68,10 +68,10 @@ func New(config Config) *Keeper {
 	return k
 }
 
-// Then checks the pull secret in the background, restores it if necessary, and calls do with the result. If err is nil,
-// the caller may create pods that require the pull secret. If the API server is unreachable, err is nil if the Secret
-// was up to date before. After Run has returned, Then never calls do. Callers must limit the number of their calls, for
-// example by the number of their pods.
+// Then checks the pull secret in the background, and calls do with the result. If necessary, it first restores the
+// secret. If err is nil, the caller may create pods that require the pull secret. err is also nil if the API server is
+// unreachable, but the Secret was up to date before. After Run has returned, Then never calls do. Callers must limit
+// the number of their calls, for example by the number of their pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)
@@ -189,7 +189,7 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 }
 
 // takeWaiting removes and returns the callbacks of [Keeper.Then]. It must be called before the Secret is read. Later
-// callbacks wait for the next attempt, because the Secret may change after it was read.
+// callbacks wait for the next attempt, because the Secret may have changed between the read and their call.
 func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

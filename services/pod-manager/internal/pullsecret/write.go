@@ -24,8 +24,8 @@ import (
 const (
 	// syncTimeout limits an attempt to copy the docker configuration file to the pull secret.
 	syncTimeout = 5 * time.Second
-	// propagationTime is the time within which a change of the docker configuration reaches the files of all replicas.
-	// Kubelets update the files of mounted Secrets about once a minute.
+	// propagationTime is the maximum time until a changed docker configuration file reaches all replicas. The file is part
+	// of a mounted Secret, which kubelets update about once a minute.
 	propagationTime = 2 * time.Minute
 )
 
@@ -44,8 +44,8 @@ func (k *Keeper) syncSecret(ctx context.Context) error {
 	return err
 }
 
-// requestError is the error of a request to the Kubernetes API. The field unseen is true if the pull secret could not
-// be read. An existing Secret may then still be valid.
+// requestError is the error of a request to the Kubernetes API. unseen is true if the pull secret could not be read.
+// The content of an existing Secret is then unknown, and may be valid.
 type requestError struct {
 	error
 	unseen bool
@@ -100,10 +100,9 @@ const (
 	keySum = "sha256"
 )
 
-// differsTooLong reports whether the pull secret has differed from the file for longer than 2 minutes
-// (propagationTime). The argument found is the existing Secret, or nil. After this replica has replaced the Secret for
-// this reason, the result is false until the file changes. Otherwise, replicas with different files would overwrite
-// each other's credentials forever.
+// differsTooLong reports whether the pull secret has differed from the file for over 2 minutes (propagationTime). The
+// argument found is the existing Secret, or nil. After a replacement for this reason, the result is false until the
+// file changes. Otherwise, replicas with different files would overwrite each other's credentials forever.
 func (k *Keeper) differsTooLong(found *corev1.Secret) bool {
 	switch {
 	case found == nil || bytes.Equal(found.Data[corev1.DockerConfigJsonKey], k.content):
@@ -151,8 +150,8 @@ func checksum(content []byte) []byte {
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// wantedSecret returns the pull secret with the given content. The argument found is the existing Secret, or nil. Its
-// other labels and annotations are kept.
+// wantedSecret returns the pull secret with the given content. If a Secret exists (found is not nil), the result keeps
+// all labels and annotations that wantedSecret does not set.
 func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {
