@@ -8,8 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Action is a decision of the [Machine], such as the creation of a pod. The caller of the Machine carries it out in the
-// background.
+// Action is a decision of the [Machine], such as the creation of a pod. The caller of the Machine carries it out.
 type Action interface{ isAction() }
 
 // Grant grants a lease on a pod.

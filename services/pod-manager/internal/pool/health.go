@@ -21,8 +21,7 @@ type health struct {
 // checkTimeout is the timeout of a probe that checks a possibly broken pod. The pod gets no leases during the check.
 const checkTimeout = 3 * time.Second
 
-// probe starts a health probe of a pod, unless a probe of its current address is already running. A zero timeout means
-// no limit.
+// probe starts a health probe of a pod, unless a probe of its current address is running. Timeout zero means no limit.
 func (p *pod) probe(s *step, timeout time.Duration) {
 	address := cmp.Or(p.observed.HealthAddress, p.observed.Address)
 	if p.health.probedAddress == address {

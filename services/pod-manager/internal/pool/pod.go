@@ -214,8 +214,7 @@ func (p *pod) changedSinceDrain() bool {
 	return p.state == draining && p.removal.version != "" && p.removal.version != p.observed.ResourceVersion
 }
 
-// minTTL is the minimum time to live of a pod. With a shorter time, a pod in use could expire before its expiry is
-// extended.
+// minTTL is the minimum time to live of a pod. With less, a pod in use could expire before its expiry is extended.
 const minTTL = 5 * time.Second
 
 // expiry is the time when an unused pod is deleted. An annotation of the pod stores it, so that it survives restarts of

@@ -330,8 +330,7 @@ func (p *pool) replaceOutdated(s *step) {
 	}
 }
 
-// goneFor is the time for which the UIDs of deleted pods are stored. Late events about a deleted pod arrive within this
-// time.
+// goneFor is the time for which the UIDs of deleted pods are stored. Late events about these pods arrive earlier.
 const goneFor = 10 * time.Minute
 
 // podIndex indexes the pods of all functions by name. It also contains the ids in use and the UIDs of deleted pods.
