@@ -69,8 +69,8 @@ func (policy *preforkPolicy) ended(now time.Time) {
 	policy.running--
 }
 
-// recordUse records that cmd is evaluated or prepared now. It returns the command's set of spare processes, or nil if
-// the command gets none.
+// recordUse records a use of the command cmd at the time now, which makes the command eligible for spare processes. It
+// returns the command's set of spare processes, or nil if the settings permit none for the command.
 func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil

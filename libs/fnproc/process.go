@@ -309,7 +309,8 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Unlock()
 	p.interruptPipes()
 	p.unwatchTempDir()
-	// We unregister stdout before the wait. The Reaper then kills orphans that still write to stdout and delay the wait.
+	// The wait lasts until no process can write to stdout. The Reaper spares orphans with a registered stdout, so we
+	// unregister stdout first. Then the Reaper kills these orphans, and the wait ends.
 	functions.removeOutput(p.stdout)
 	p.background.Wait()
 	p.untouched = p.spare.readNothing(p.fed)

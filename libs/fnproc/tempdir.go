@@ -31,8 +31,8 @@ func nextTempCheck(free int64) time.Duration {
 	return min(max(inTime, minTempCheck), tempCheck)
 }
 
-// tempWatch regularly checks the size of a process's temporary directory. It uses a timer instead of a goroutine,
-// because waking a goroutine for each evaluation would occupy a processor when the function starts.
+// tempWatch regularly checks the size of a process's temporary directory. It uses a timer instead of a goroutine. A
+// goroutine would run once at the start of each evaluation, and take processor time from the starting function.
 type tempWatch struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil without a temporary directory

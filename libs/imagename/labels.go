@@ -20,9 +20,9 @@ type Labels struct {
 	owners map[string]string // maps a label to the image's name without digest
 }
 
-// Earn returns the label of an image, and assigns a label if the image has none. Use it only for an image that
-// certainly exists, for example because its function has run or because it has a pod. If MaxLabels labels are already
-// assigned, Earn returns OtherImages.
+// Earn returns the metric label of an image. If the image has no label yet, Earn assigns one, or returns OtherImages
+// after MaxLabels assignments. Callers must use it only for images that certainly exist, for example because a pod runs
+// them. Otherwise, callers with invented image names could use up the labels.
 func (l *Labels) Earn(image Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

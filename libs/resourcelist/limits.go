@@ -29,8 +29,8 @@ const (
 	// maxKeys is the maximum number of keys in a mapping of the results. It is limited because the YAML library compares
 	// each key with each other key.
 	maxKeys = 1000
-	// maxResultExpansion is the maximum size of the results after the expansion of aliases, in bytes. If the list is
-	// large, the maximum is maxResultExpansionFactor times the size of the list.
+	// maxResultExpansion is the maximum size of the results after the expansion of aliases, in bytes. If it is greater,
+	// the maximum is maxResultExpansionFactor times the size of the whole list instead.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )

@@ -88,8 +88,8 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *lru.Cache[K, *entry[V]]
 	fetches map[K]*fetch[V]
-	// generation is the number of calls of ForgetFailures. The cache compares it with the number at the start of a fetch.
-	// If they differ, the cache ignores the fetch's failure, and regards the fetch's value as outdated.
+	// generation is the number of calls of ForgetFailures. If it changes during a fetch, the result of the fetch may be
+	// outdated. The cache then ignores a failure, and stores a value only as outdated.
 	generation int
 }
 

@@ -42,8 +42,8 @@ type Config struct {
 	Create bool
 	// Life is the validity period of certificates. AuthorityLife is the validity period of certificate authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is the age at which an authority begins to sign certificates. By then, all programs must trust the authority.
-	// Spread must therefore be longer than the time in which programs notice a change of their Secret.
+	// Spread is the delay between the creation of an authority and its first signature. During this time, the new
+	// authority spreads to all programs, which read it from their Secrets. Then all of them trust its certificates.
 	Spread time.Duration
 	// Pause is the interval between checks of the Secrets, and the maximum delay of a retry after a failure.
 	Pause time.Duration

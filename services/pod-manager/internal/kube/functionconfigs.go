@@ -82,8 +82,8 @@ func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	}
 }
 
-// ReportBinaries shows gateways' errors about local binaries in the statuses of FunctionConfig objects. The key of
-// problems is the object's name. problems is nil if no gateway with local binaries reports to this process.
+// ReportBinaries writes the gateways' errors about local binaries to the statuses of FunctionConfig objects. The map
+// problems contains these errors by the name of the object. It is nil while no gateway has reported to this process.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)

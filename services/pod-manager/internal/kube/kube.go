@@ -68,8 +68,8 @@ type Cluster struct {
 	outages  []*outage // failure trackers of both informers
 	// sending is a lock for reading and sending a pod's state. It keeps the states that the pools receive in order.
 	sending sync.Mutex
-	// deleting contains the UIDs of pods that are being deleted together with their Services. Garbage collection must
-	// not create these Services again.
+	// deleting contains the UIDs of pods that are being deleted together with their Services. Garbage collection also
+	// creates missing Services of pods, but must not create the Services of these pods again.
 	deleting sync.Map
 	// extensions contains pods' new expiry times, by pod name, until they are written to the pods' annotations.
 	extensions sync.Map

@@ -72,8 +72,8 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until none of the objects exist. It calls the function there for each existing object, and calls it
-// again after each change of the object. The test fails if this function returns an error.
+// awaitNone waits until none of the objects exist. Until then, it passes each existing object to the callback there, at
+// first and after each change of the object. If the callback returns an error, the test fails.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

@@ -96,7 +96,7 @@ func (s *Suite) connect(kubeconfig string) error {
 	}
 	s.config.QPS = -1
 	s.config.WarningHandler = rest.NoWarnings{}
-	// Discard the logs of client-go, which reports each watch that ends with its test.
+	// Discard the logs of client-go. At the end of a test its watches end, and client-go would log each of them.
 	klog.SetLogger(logr.Discard())
 	if s.Client, err = kubernetes.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("make a client: %w", err)
