@@ -109,7 +109,7 @@ func (s *Service) platformFailure(failure Failure, err error) error {
 		return s.fail(failure, OutputTooLarge, err)
 	}
 	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // the function was never started
-		return fmt.Errorf("unable to start the sandbox for %s: %w", failure.Image, err)
+		return fmt.Errorf(launchPrefix+"%w", failure.Image, err)
 	}
 	return s.fail(failure, NotStarted, err)
 }
@@ -142,11 +142,11 @@ func (s *Service) fitLog(output, log []byte) []byte {
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {
-		err := fmt.Errorf("function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
+		err := fmt.Errorf(timedOutPrefix+"after %v, %s: %w", image, took, doing, cause)
 		if _, ok := errors.AsType[*TimeLimitError](cause); ok {
 			err = &Failure{Image: image, Reason: TimedOut, message: err.Error(), cause: cause}
 		}
 		return fault.New(fault.DeadlineExceeded, "%w", err)
 	}
-	return fault.New(fault.Canceled, "function %q: the caller left after %v, %s: %w", image, took, doing, cause)
+	return fault.New(fault.Canceled, NamePrefix+"the caller left after %v, %s: %w", image, took, doing, cause)
 }

@@ -70,7 +70,7 @@ func notParsed(f *Failure, why string) string {
 // if the log is empty.
 func notExecuted(f *Failure, why string) string {
 	text := func(output string) string {
-		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, output)
+		return fmt.Sprintf(executePrefix+"%s (%s)", f.Image, why, output)
 	}
 	if logged := stderr(f); logged != "" {
 		return text(logged)

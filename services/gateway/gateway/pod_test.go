@@ -10,10 +10,13 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
@@ -84,6 +87,25 @@ func TestConformanceInPods(t *testing.T) {
 	})
 	for manager.Active() > 0 {
 		manager.AwaitFinish(t)
+	}
+}
+
+// TestStatusShowsReasonsWithoutTheImage has no pod be there. Porch's text names the image, and the status page shows
+// the reason next to it.
+func TestStatusShowsReasonsWithoutTheImage(t *testing.T) {
+	const reason = "the registry says: no such image"
+	address := startPods(t, leasetest.NewManager(
+		func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+			return nil, fault.New(fault.Precondition, reason)
+		}))
+	err := newCaller(t, address).evaluate(t, "set:v1", "")
+	if got := status.Convert(err).Message(); got != "unable to get the grpc client to the pod for set:v1: "+reason {
+		t.Errorf("the caller's error is %q", got)
+	}
+	client := gatewayv1connect.NewStatusServiceClient(servetest.HTTP2Client(t), "http://"+address)
+	ended, err := client.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{})
+	if err != nil || len(ended.GetEvaluations()) != 1 || ended.GetEvaluations()[0].GetReason() != reason {
+		t.Errorf("the status shows %v, %v, want the reason %q", ended, err, reason)
 	}
 }
 

@@ -31,7 +31,7 @@ func (h *Handler) addToHistory(label string, e *gatewayv1.Evaluation) {
 func (s sample) historyRecord(ctx context.Context) *gatewayv1.Evaluation {
 	e := &gatewayv1.Evaluation{
 		Image: s.given, Resolved: s.image.String(), Evaluator: s.evaluator,
-		Code: codeOf(s.err), Fault: s.party, Reason: failureReason(s.err), Severity: worstSeverity(s),
+		Code: codeOf(s.err), Fault: s.party, Reason: failureReason(s.err, s.given), Severity: worstSeverity(s),
 		StartTime: timestamppb.New(s.measured.Began()), Duration: durationpb.New(s.took),
 		RequestBytes: int64(s.requestBytes), ResponseBytes: int64(s.responseBytes),
 		ColdStart: s.measured.Leased().ColdStart, Attempts: int32(s.measured.Attempts()), //nolint:gosec // a few
@@ -52,13 +52,14 @@ func (s sample) historyRecord(ctx context.Context) *gatewayv1.Evaluation {
 // rejectionRecord returns the history record of a request that was rejected before it was read completely.
 func rejectionRecord(err error) *gatewayv1.Evaluation {
 	return &gatewayv1.Evaluation{
-		Code: codeOf(err), Fault: partyOf(err, ""), Reason: failureReason(err), StartTime: timestamppb.Now(),
+		Code: codeOf(err), Fault: partyOf(err, ""), Reason: failureReason(err, ""), StartTime: timestamppb.Now(),
 	}
 }
 
-// failureReason returns the text that the history shows for the error of an evaluation. All callers can read the
-// history, so the text contains no output of the function and no parts of the resource list.
-func failureReason(err error) string {
+// failureReason returns the text that the history shows for the error of an evaluation, next to the image. All callers
+// can read the history, so the text contains no output of the function and no parts of the resource list. The argument
+// image is the image as the caller wrote it, or empty if the request was rejected.
+func failureReason(err error, image string) string {
 	if err == nil {
 		return ""
 	}
@@ -72,7 +73,7 @@ func failureReason(err error) string {
 	case !ok && fault.Of(err) == fault.Internal:
 		return "internal error: the gateway's log has it"
 	default:
-		return err.Error()
+		return function.TrimPrefixes(err.Error(), image)
 	}
 }
 

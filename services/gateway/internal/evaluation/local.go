@@ -78,6 +78,6 @@ func explainNoSlot(err error, image string, waited time.Duration) error {
 	case fault.Of(err) == fault.DeadlineExceeded, fault.Of(err) == fault.Canceled:
 		return function.Interrupted(err, image, waited, "waiting for a free slot")
 	default:
-		return fmt.Errorf("function %q: %w", image, err)
+		return fmt.Errorf(function.NamePrefix+"%w", image, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // evaluatePrefix returns the beginning of all error messages about a call to a pod.
 func evaluatePrefix(image string) string {
-	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
+	return fmt.Sprintf(function.PodPrefix, image)
 }
 
 // notLeased returns the error for an evaluation that got no pod. The argument last is the latest wait that the
@@ -30,7 +30,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	if fault.Of(err) == fault.DeadlineExceeded && retry.NearDeadline(ctx) {
 		return function.Interrupted(err, image, took, "waiting for a pod: "+describeWait(last))
 	}
-	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
+	err = fmt.Errorf(function.LeasePrefix+"%w", image, err)
 	switch fault.Of(err) {
 	case fault.NotFound, fault.Unimplemented:
 		// Do not return NotFound or Unimplemented: the caller would conclude that another runtime serves the image.

@@ -131,7 +131,7 @@ func notOpened(ctx context.Context, image string, start time.Time, doing string,
 	if ctx.Err() != nil {
 		return function.Interrupted(cmp.Or(function.ContextErr(ctx), err), image, time.Since(start), doing)
 	}
-	err = fmt.Errorf("unable to get the sandbox for %s: %w", image, err)
+	err = fmt.Errorf(function.SandboxPrefix+"%w", image, err)
 	switch fault.Of(err) {
 	case fault.NotFound, fault.Unimplemented, fault.DeadlineExceeded, fault.Canceled:
 		return fault.New(fault.Unavailable, "%w", err)

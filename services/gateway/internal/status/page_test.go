@@ -214,7 +214,7 @@ func TestTroubleIsShownFirst(t *testing.T) {
 	page := get(t, server, "/").Body.String()
 	order(t, page, `class="health trouble"`, "the certificate expires soon",
 		"7 evaluations failed because of the system in the last 5 minutes, "+
-			"the last one as unavailable: no pod-manager answers",
+			"the last one (one:v1) as unavailable: no pod-manager answers",
 		"4 evaluations wait, the longest for 1m0s in the phase queue: all pods are busy",
 		"1 of 3 functions cannot get a pod: function-2:v1: no node takes the pod",
 		`id="waiting"`, "three:v1", `id="failures"`,

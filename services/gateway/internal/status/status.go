@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"path"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -88,12 +89,13 @@ func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, 
 	for _, e := range s.history.Evaluations(evalhistory.Select{Failed: true}) {
 		if e.GetFault() == phase.System && now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())) < recent {
 			failures++
-			last = cmp.Or(last, e.GetCode()+": "+e.GetReason())
+			image := path.Base(cmp.Or(phase.Image(e), "rejected"))
+			last = cmp.Or(last, fmt.Sprintf("(%s) as %s: %s", image, e.GetCode(), e.GetReason()))
 		}
 	}
 	if failures > 0 {
 		problems = append(problems, fmt.Sprintf("%d evaluations failed because of the system in the last %.0f minutes, "+
-			"the last one as %s", failures, recent.Minutes(), last))
+			"the last one %s", failures, recent.Minutes(), last))
 	}
 	waiting, first := int32(0), ""
 	for _, w := range waits {
