@@ -203,6 +203,7 @@ func TestTroubleIsShownFirst(t *testing.T) {
 		pool.Pods[0].State = podmanagerv1.Pod_STATE_READY
 		if i == 2 {
 			pool.LastFailure = "no node takes the pod"
+			pool.Pods[0].State = podmanagerv1.Pod_STATE_FAILED
 		}
 	}
 	pools := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return listed, nil })
@@ -223,6 +224,9 @@ func TestTroubleIsShownFirst(t *testing.T) {
 		`>two:v1</th><td class="n" data-label="count">2<`, `class="faint">caller<`,
 		`>b.example/fns/one:v1</th><td class="n" data-label="count">3<`, `class="busy">function<`,
 		`id="functions"`, `class="all"> all 43`, "7 of 7", "3 of 3", "0 of 1", `id="pools"`, "function-2:v1", "function-0:v1")
+	if n := strings.Count(page, `class="bad"`); n != 2+7 {
+		t.Errorf("%d texts are red, want a line and 7 evaluations: the pool's failure may be its image's", n)
+	}
 	if n := strings.Count(page, ` class="more"`); n != 43-20+52-20 {
 		t.Errorf("%d rows are shown on demand, want those beyond 20 functions and 20 evaluations", n)
 	}

@@ -133,15 +133,13 @@ var functions = template.FuncMap{
 	"lower": func(name interface{ String() string }, prefix string) string {
 		return strings.ToLower(strings.TrimPrefix(name.String(), prefix))
 	},
-	// state returns the CSS class for the state of a pod, such as "bad" for a failed pod.
+	// state returns the CSS class for the state of a pod. A failed pod is not red, because its image may be the cause.
 	"state": func(p *podmanagerv1.Pod) string {
 		switch p.GetState() {
 		case podmanagerv1.Pod_STATE_READY:
 			return "good"
-		case podmanagerv1.Pod_STATE_STARTING:
+		case podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Pod_STATE_FAILED:
 			return "busy"
-		case podmanagerv1.Pod_STATE_FAILED:
-			return "bad"
 		default:
 			return "faint"
 		}
