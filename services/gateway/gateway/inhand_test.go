@@ -4,6 +4,7 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -17,6 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -70,6 +74,11 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%s: got %v while both together are more than the memory budget", name, <-ended)
 		}
 	}
+	status := gatewayv1connect.NewStatusServiceClient(clientAt(t, "127.0.0.2"), "http://"+address)
+	await.Equal(t, "problems", func() string {
+		now, err := status.GetStatus(t.Context(), &gatewayv1.GetStatusRequest{})
+		return fmt.Sprint(now.GetProblems(), err)
+	}, "[the memory budget is used up, 3 requests wait for it: raise FNR_MEMORY_BUDGET_BYTES] <nil>")
 	leave()
 	<-hanging
 	for name, ended := range waiting {
