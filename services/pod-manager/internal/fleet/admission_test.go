@@ -72,3 +72,27 @@ func TestPodsThatAdmissionRefuses(t *testing.T) {
 		}
 	})
 }
+
+// TestReplicaWithoutTokenSendsCallersOn has the Kubernetes API reject the token of a function's owner, as after the
+// owner's own pod was deleted with force. The owner tells callers to ask another replica, which serves them.
+func TestReplicaWithoutTokenSendsCallersOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, usual())
+		defer w.end()
+		wait(10 * time.Second)
+		owner := w.owner(image(0))
+		owner.link.Refuse("create pods", apierrors.NewUnauthorized("the token's pod is gone"))
+		begin := time.Now()
+		if _, err := owner.leaseFor(t.Context(), &lease.Open{Image: image(0)}); !lease.IsElsewhere(err) {
+			t.Errorf("the owner's caller got %v, want to be told to ask another replica", err)
+		}
+		held, err := w.lease(t.Context(), &lease.Open{Image: image(0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Finish(lease.Done, "")
+		if took := time.Since(begin); took > 5*time.Second || held.by == owner.name {
+			t.Errorf("%s granted the lease after %s, want another replica than %s at once", held.by, took, owner.name)
+		}
+	})
+}
