@@ -3,13 +3,17 @@
 package manager_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
@@ -104,6 +108,47 @@ func TestAFunctionConfigThatGoesWhileItsFunctionRuns(t *testing.T) {
 			t.Errorf("%d pods are deleted, want the one of the deleted FunctionConfig", len(c.deleted))
 		}
 	})
+}
+
+// tags is a registry's tags of each image.
+type tags []string
+
+func (r tags) ResolveImage(
+	_ context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	reference := req.GetImage()
+	if constraint, err := tagconstraint.Parse(req.GetTagConstraint()); !constraint.IsZero() || err != nil {
+		tag, ok := constraint.Highest(r)
+		if !ok {
+			return nil, fault.New(fault.Precondition, "no tag satisfies %q", req.GetTagConstraint())
+		}
+		reference += ":" + tag
+	}
+	return &imageresolverv1.ResolveImageResponse{Reference: reference, Digest: "sha256:01"}, nil
+}
+
+// TestMinPodsOfAVersionConstraint has the newest tag that satisfies a FunctionConfig's tag get the pod.
+func TestMinPodsOfAVersionConstraint(t *testing.T) {
+	for tag, want := range map[string]string{
+		"~0.4": "v0.4.10", "~v0.4.1": "v0.4.10", ">=0.4.1 <0.4.10": "v0.4.9", ">0.4": "v0.5.0", "v0.4": "v0.4", "~0.6": "",
+	} {
+		t.Run(tag, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := start(t, &cluster{}, tags{"v0.4", "v0.4.10", "v0.4.9", "v0.5.0", "latest"})
+				m.Configure(func(s *manager.Settings) {
+					s.MinPods = 1
+					s.Configs = configs(map[string]any{"tags": []any{tag}}, "minPods: 1")
+				})
+				<-time.After(5 * time.Minute)
+				if want != "" {
+					want = "example.com/fn:" + want + "@sha256:01"
+				}
+				if got := ready(t, m); got != want {
+					t.Errorf("ready are %q, want %q", got, want)
+				}
+			})
+		})
+	}
 }
 
 func TestMinPodsOfAFunctionConfig(t *testing.T) {
