@@ -25,6 +25,8 @@ type Attack struct {
 	Programs []string
 	// Short lists fewer programs, to save time in tests with the option -short.
 	Short []string
+	// PeakLimit is the maximum memory usage of the program in bytes. If it is zero, only the memory limit applies.
+	PeakLimit int64
 	// Run performs the attack, and returns an error if the program responds wrongly. It must close its connections and
 	// return when ctx ends. The caller of Run checks that the program continues to run, frees its memory and serves
 	// well-behaved callers.

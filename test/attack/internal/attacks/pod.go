@@ -47,7 +47,7 @@ var hostilePod = Attack{
 // smallFrames acts as a function pod that sends megabytes in frames of a single byte. The gateway keeps the frames of
 // an incomplete message in memory, a hundred bytes for each frame. It must therefore reject the answer early.
 var smallFrames = Attack{
-	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
+	Name: "answers in one-byte frames", Programs: gateway, Short: gateway, PeakLimit: system.Budget * 3 / 2,
 	Run: func(ctx context.Context, t *Target) error {
 		address, server, err := system.Serve(http.HandlerFunc(answerByByte))
 		if err != nil {

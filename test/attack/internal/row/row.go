@@ -59,7 +59,7 @@ func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) 
 }
 
 func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
-	row = Row{Attack: attack.Name, Program: program}
+	row = Row{Attack: attack.Name, Program: program, PeakLimit: attack.PeakLimit}
 	if err := c.System.Start(ctx, program); err != nil {
 		return row, err
 	}

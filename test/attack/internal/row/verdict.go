@@ -31,6 +31,7 @@ const (
 type Row struct {
 	Attack, Program        string
 	Before, Peak, After    int64 // bytes
+	PeakLimit              int64 // maximum of Peak; 0 for none
 	Undisturbed, Meanwhile time.Duration
 	Recovered              bool   // true if well-behaved callers are served after the attack
 	Failed                 string // failed calls of well-behaved callers
@@ -48,11 +49,21 @@ func (r Row) Err() error {
 	if r.Result != nil {
 		failures = append(failures, r.Result)
 	}
-	if r.Ended == "" && r.After > r.Before+kept {
-		failures = append(failures, fmt.Errorf("%s of memory more than before are in use %v later",
-			formatMebibytes(r.After-r.Before), settle))
+	return errors.Join(append(failures, r.checkMemory(), r.checkLatency())...)
+}
+
+// checkMemory returns an error if the program used too much memory during the attack, or retained too much.
+func (r Row) checkMemory() error {
+	switch {
+	case r.Ended != "": // reported already
+		return nil
+	case r.PeakLimit > 0 && r.Peak > r.PeakLimit:
+		return fmt.Errorf("%s of memory were in use, %s would do", formatMebibytes(r.Peak), formatMebibytes(r.PeakLimit))
+	case r.After > r.Before+kept:
+		return fmt.Errorf("%s of memory more than before are in use %v later", formatMebibytes(r.After-r.Before), settle)
+	default:
+		return nil
 	}
-	return errors.Join(append(failures, r.checkLatency())...)
 }
 
 // checkLatency returns an error if calls of well-behaved callers failed or took too long during the attack.
@@ -72,5 +83,5 @@ func (r Row) checkLatency() error {
 
 // OnlySlow reports whether slow answers to well-behaved callers are the only problem.
 func (r Row) OnlySlow() bool {
-	return r.checkLatency() != nil && r.Ended == "" && r.Result == nil && r.After <= r.Before+kept
+	return r.checkLatency() != nil && r.Ended == "" && r.Result == nil && r.checkMemory() == nil
 }

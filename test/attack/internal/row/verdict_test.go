@@ -13,7 +13,7 @@ import (
 
 func TestErr(t *testing.T) {
 	good := row.Row{
-		Before: 50 << 20, Peak: 900 << 20, After: 60 << 20,
+		Before: 50 << 20, Peak: 900 << 20, PeakLimit: 900 << 20, After: 60 << 20,
 		Undisturbed: 30 * time.Millisecond, Meanwhile: 90 * time.Millisecond,
 		Recovered: true,
 	}
@@ -52,6 +52,10 @@ func TestErr(t *testing.T) {
 		"memory": {
 			"it is not back",
 			func(r *row.Row) { r.After = 160 << 20 }, false, false,
+		},
+		"peak": {
+			"it was back in time, and more than the attack may cost",
+			func(r *row.Row) { r.Peak++ }, false, false,
 		},
 		"memory, slow": {
 			"it is not only slow",

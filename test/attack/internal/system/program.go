@@ -27,6 +27,9 @@ import (
 // Limit is each program's memory limit in bytes.
 const Limit = 1 << 30
 
+// Budget is a gateway's memory budget in bytes: the default of a container with the memory limit.
+const Budget = Limit / 8
+
 // startTimeout is the time limit for a program's start, even on a busy machine.
 const startTimeout = 30 * time.Second
 
