@@ -314,9 +314,10 @@ test-collector: $(GOLANGCI_LINT) ## Test the configuration of the OpenTelemetry 
 .PHONY: check-generate
 check-generate: $(BUF) $(PLUGINS) ## Fail if generated code and tables do not match their sources
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GENERATE) --output="$$tmp" && \
-	 cp docs/configuration.md docs/metrics.md "$$tmp" && (cd test && go run ./settings .. "$$tmp") && \
-	 diff -r "$$tmp/libs/gen" libs/gen && diff "$$tmp/configuration.md" docs/configuration.md && \
-	 diff "$$tmp/metrics.md" docs/metrics.md || \
+	 mkdir "$$tmp/docs" && cp docs/configuration.md docs/metrics.md "$$tmp/docs" && \
+	 (cd test && go run ./settings .. "$$tmp") && \
+	 diff -r "$$tmp/libs/gen" libs/gen && diff "$$tmp/docs/configuration.md" docs/configuration.md && \
+	 diff "$$tmp/docs/metrics.md" docs/metrics.md || \
 	 { echo "generated code or a table in docs is stale: run make generate, and commit the result"; exit 1; }
 
 .PHONY: check-proto
@@ -391,9 +392,9 @@ space := $(subst ,, )
 GENERATE = PATH="$(subst $(space),:,$(dir $(PLUGINS))):$$PATH" $(BUF) generate
 
 .PHONY: generate
-generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers, and tables of settings, flags and metrics
+generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers and settings, and tables of settings, flags and metrics
 	@$(GENERATE)
-	@cd test && go run ./settings .. ../docs
+	@cd test && go run ./settings .. ..
 
 .PHONY: tidy
 tidy: ## Tidy all modules, and have all use the same versions

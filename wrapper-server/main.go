@@ -22,7 +22,7 @@ func main() {
 	}
 	isolate()
 	servermain.Begin()
-	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Environ(), os.Stderr)
+	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Environ(), os.Stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		os.Exit(0)
 	}

@@ -41,20 +41,14 @@ func Load(cfg Validator) error {
 // override the environment. A variable with the prefix FNR and without a matching field is an error, because it
 // would have no effect and is most often a typing error.
 func Fill(cfg any) error {
-	if err := FillKnown(cfg); err != nil {
+	if err := envconfig.Process(Prefix, cfg); err != nil {
+		return describeError(cfg, err)
+	}
+	cleanLists(reflect.ValueOf(cfg).Elem())
+	if err := checkLists(cfg); err != nil {
 		return err
 	}
 	return checkUnknown(cfg)
-}
-
-// FillKnown is like Fill, but ignores variables without a matching field. It is for tools that users run in a shell
-// in which variables of our other programs may be set.
-func FillKnown(cfg any) error {
-	if err := envconfig.Process(Prefix, cfg); err != nil {
-		return describeError(err)
-	}
-	cleanLists(reflect.ValueOf(cfg).Elem())
-	return checkLists(cfg)
 }
 
 // checkLists returns an error if a list setting is not empty but contains no items, such as ",". Without this check,
@@ -103,12 +97,20 @@ func IsSet(field string) bool {
 	return ok
 }
 
-// describeError turns an error of envconfig into an error that begins with the name of the variable.
-func describeError(err error) error {
-	if p, ok := errors.AsType[*envconfig.ParseError](err); ok {
-		return fmt.Errorf("environment: %s is %q, which is not a %s: %w", p.KeyName, p.Value, p.TypeName, p.Err)
+// describeError turns an error of envconfig into an error that begins with the name of the variable, and replaces the
+// errors of Go's parsers by the permitted form.
+func describeError(cfg any, err error) error {
+	p, ok := errors.AsType[*envconfig.ParseError](err)
+	if !ok {
+		return fmt.Errorf("environment: %w", err)
 	}
-	return fmt.Errorf("environment: %w", err)
+	cause := p.Err
+	for _, s := range Settings(cfg) {
+		if form := forms[s.Type]; s.Variable == p.KeyName && form != "" {
+			cause = errors.New("it must be " + form)
+		}
+	}
+	return fmt.Errorf("environment: %s is %q: %w", p.KeyName, p.Value, cause)
 }
 
 // Problem is the error for a setting with an invalid value.

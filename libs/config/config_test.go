@@ -25,6 +25,8 @@ func (p part) Validate() error {
 type sample struct {
 	Port  int    `default:"9445"`
 	Name  string `default:"x"`
+	Fast  bool
+	Size  config.Bytes
 	Serve part
 }
 
@@ -47,7 +49,7 @@ func TestLoad(t *testing.T) {
 		"not typed": {
 			"a wrong type is named with its value",
 			map[string]string{"FNR_SERVE_DRAIN_DELAY": "soon"},
-			[]string{"FNR_SERVE_DRAIN_DELAY", `"soon"`},
+			[]string{`FNR_SERVE_DRAIN_DELAY is "soon": it must be a duration such as 30s`},
 		},
 		"unknown": {"a typing error must not be ignored", map[string]string{"FNR_PROT": "1"}, []string{"FNR_PROT"}},
 		"not allowed": {
@@ -104,6 +106,25 @@ func TestListsContainItems(t *testing.T) {
 		if err := config.Fill(&cfg); !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("Fill with %q = %v, want %s", value, err, want)
 		}
+	}
+}
+
+// TestErrorsHaveNoGoTypes checks that errors describe the permitted values without the words of Go's parsers.
+func TestErrorsHaveNoGoTypes(t *testing.T) {
+	for assignment, want := range map[string]string{
+		"FNR_PORT=6Mi":                 `FNR_PORT is "6Mi": it must be a whole number`,
+		"FNR_PORT=9999999999999999999": `FNR_PORT is "9999999999999999999": it must be a whole number`,
+		"FNR_FAST=maybe":               `FNR_FAST is "maybe": it must be true or false`,
+		"FNR_SIZE=6M":                  `FNR_SIZE is "6M": it must be a number of bytes, or a size such as 6Mi`,
+		"FNR_SERVE_DRAIN_DELAY=30":     `FNR_SERVE_DRAIN_DELAY is "30": it must be a duration such as 30s`,
+	} {
+		t.Run(assignment, func(t *testing.T) {
+			variable, value, _ := strings.Cut(assignment, "=")
+			t.Setenv(variable, value)
+			if err := config.Fill(new(sample)); fmt.Sprint(err) != "environment: "+want {
+				t.Errorf("Fill = %v, want %q", err, want)
+			}
+		})
 	}
 }
 

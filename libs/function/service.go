@@ -108,7 +108,7 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
 	return confine.New(confine.Config{
-		Level: c.Confine, MaxTempBytes: c.MaxTempBytes, Log: c.Telemetry.Log,
+		Level: c.Confine, MaxTempBytes: int64(c.MaxTempBytes), Log: c.Telemetry.Log,
 		ReadAll: c.inPod, OwnFiles: c.OwnFiles, Hidden: c.Hidden, Shared: c.Shared,
 	})
 }

@@ -48,20 +48,19 @@ type Confinement struct {
 	Confine confine.Level `default:"best-effort"`
 	// MaxTempBytes limits a function's temporary directory, and [`/tmp`](write-a-function.md#files-and-devices) if it is
 	// writable. Each directory may contain 10,000 files, or 100,000 in sandboxes.
-	MaxTempBytes int64 `split_words:"true" default:"268435456"`
+	MaxTempBytes config.Bytes `split_words:"true" default:"268435456"`
 }
 
 // CheckConfinement records the problems of c in checks. It is not a method, because Config types embed Confinement and
 // would inherit the method, although they define their own checks.
 func CheckConfinement(checks *config.Checks, c Confinement) {
 	c.Confine.Check(checks, "Confine")
-	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
 }
 
 // minMessageBytes is the smallest limit of message sizes that users may set, in bytes.
 const minMessageBytes = 64 << 10
 
 // CheckMessageBytes records a problem if bytes, the maximum message size set by the given field, is out of range.
-func CheckMessageBytes(checks *config.Checks, field string, bytes int) {
-	checks.That(bytes >= minMessageBytes && bytes <= 1<<30, field, bytes, "65536 to 1073741824 bytes")
+func CheckMessageBytes(checks *config.Checks, field string, bytes config.Bytes) {
+	checks.That(bytes >= minMessageBytes && bytes <= 1<<30, field, bytes, "64Ki to 1Gi")
 }

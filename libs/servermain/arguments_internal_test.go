@@ -27,11 +27,11 @@ func TestLoad(t *testing.T) {
 		"none": {reason: "it starts"},
 		"help": {
 			reason: "every setting with its default", args: []string{"--help"}, end: true,
-			stdout: "FNR_ADDRESS                    text      :9445",
+			stdout: "  FNR_ADDRESS text\n      (default :9445)\n",
 		},
 		"shared": {
 			reason: "those of all programs too", args: []string{"-h"}, end: true,
-			stdout: "FNR_SERVE_SHUTDOWN_TIMEOUT",
+			stdout: "  FNR_SERVE_SHUTDOWN_TIMEOUT duration\n      limits the time ",
 		},
 		"flag": {
 			reason: "it would have no effect", args: []string{"--port=1"}, code: wrongConfig, end: true,

@@ -192,7 +192,7 @@ func loadSettings(name string, args []string, cfg config.Validator, stdout, stde
 	switch {
 	case slices.ContainsFunc(args, isHelp):
 		_, _ = fmt.Fprintf(stdout, "usage: %s\n\n", name)
-		config.Help(stdout, cfg, nil)
+		config.Help(stdout, cfg)
 		return ok, true
 	case len(args) > 0:
 		return rejectConfig(stderr, name, fmt.Errorf(

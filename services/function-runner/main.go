@@ -19,7 +19,7 @@ import (
 func main() {
 	servermain.Slacken()
 	servermain.Begin()
-	s, err := settings.Load(os.Args[1:], os.Stderr)
+	s, err := settings.Load(os.Args[1:], os.Stdout)
 	if errors.Is(err, settings.ErrHelp) {
 		os.Exit(0)
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command settings generates the tables of settings and flags in configuration.md, and the table of metrics in
-// metrics.md. Its arguments are the root of the repository and the directory of the two documents.
+// Command settings generates the tables of settings and flags in docs/configuration.md, the table of metrics in
+// docs/metrics.md, and the meanings of settings in libs/gen. Its arguments are the root of the repository and the
+// directory of the result, which contains the two documents.
 package main
 
 import (
@@ -22,9 +23,13 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("%q: want the root of the repository, and the directory of documents", args)
+		return fmt.Errorf("%q: want the root of the repository, and the directory of the result", args)
 	}
 	root, dir := args[0], args[1]
+	// The meanings are first, because fnctl, whose flags follow, cannot be built without them.
+	if err := writeMeanings(root, filepath.Join(dir, settings.MeaningsFile)); err != nil {
+		return err
+	}
 	for _, table := range []struct {
 		document string
 		generate func(root, document string) (string, error)
@@ -33,7 +38,7 @@ func run(args []string) error {
 		{"configuration.md", settings.GenerateFlags},
 		{"metrics.md", metrics.Generate},
 	} {
-		name := filepath.Join(dir, table.document)
+		name := filepath.Join(dir, "docs", table.document)
 		document, err := os.ReadFile(name)
 		if err != nil {
 			return err
@@ -47,4 +52,15 @@ func run(args []string) error {
 		}
 	}
 	return nil
+}
+
+func writeMeanings(root, name string) error {
+	code, err := settings.GenerateMeanings(root)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, code, 0o644)
 }

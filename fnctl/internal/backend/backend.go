@@ -22,6 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/rendercache"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
 // DefaultAddress is the address of the gateway (the server that runs functions) if the user sets no address.
@@ -47,7 +48,7 @@ type Flags struct {
 	// Timeout is the maximum duration of an evaluation. Zero means no limit.
 	Timeout time.Duration
 	// MaxMessageBytes is the maximum size of a ResourceList. Zero means 6 MiB at a gateway, 64 MiB on this machine.
-	MaxMessageBytes int
+	MaxMessageBytes config.Bytes
 	// Phases enables the display of a running function's phase. Trace prints the durations of all phases at the end.
 	Phases, Trace bool
 	// Local runs functions on this machine. Offline requires Local, and permits only images that were pulled earlier.
@@ -96,8 +97,8 @@ func (f *Flags) RegisterLocal(flags *pflag.FlagSet) {
 func (f *Flags) registerLimits(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.Timeout, "timeout", DefaultTimeout,
 		"longest time for one function, with the start of its pod; 0 for no limit")
-	flags.IntVar(&f.MaxMessageBytes, "max-message-size", 0,
-		"largest ResourceList in bytes, each way; by default 6 MiB, and 64 MiB with --local and for --exec")
+	flags.Var(&f.MaxMessageBytes, "max-message-size",
+		"largest ResourceList in bytes, each way; by default 6Mi, and 64Mi with --local and for --exec")
 }
 
 // Check returns an error for flags that exclude each other, such as --local and --address.
@@ -143,7 +144,7 @@ func (f *Flags) clientConfig(env command.Environment) (client.Config, error) {
 }
 
 // maxMessage returns the value of --max-message-size in bytes, or byDefault if the flag is not set.
-func (f *Flags) maxMessage(byDefault int) int { return cmp.Or(f.MaxMessageBytes, byDefault) }
+func (f *Flags) maxMessage(byDefault int) int { return cmp.Or(int(f.MaxMessageBytes), byDefault) }
 
 // Evaluator runs functions: images at a gateway or on this machine, and programs (--exec) on this machine.
 type Evaluator struct {

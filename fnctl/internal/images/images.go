@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
@@ -96,7 +97,7 @@ const pruneHelp = `Prune removes images that are not in use, the least recently 
 them take at most --max-bytes. By default it removes all.`
 
 func newPrune(env command.Environment) *cobra.Command {
-	var maxBytes int64
+	var maxBytes config.Bytes
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove images of this machine that are not in use",
@@ -108,7 +109,7 @@ func newPrune(env command.Environment) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				left, err := images.Prune(cmd.Context(), maxBytes)
+				left, err := images.Prune(cmd.Context(), int64(maxBytes))
 				if err != nil {
 					return err
 				}
@@ -118,7 +119,7 @@ func newPrune(env command.Environment) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&maxBytes, "max-bytes", 0, "what images may take on disk after that")
+	cmd.Flags().Var(&maxBytes, "max-bytes", "what images may take on disk after that, such as 2Gi")
 	return cmd
 }
 

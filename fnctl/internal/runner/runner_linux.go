@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 )
 
@@ -16,7 +17,7 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings.Gateway.MaxMessageBytes = cfg.MaxMessageBytes
+	settings.Gateway.MaxMessageBytes = config.Bytes(cfg.MaxMessageBytes)
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}

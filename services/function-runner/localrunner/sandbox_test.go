@@ -42,6 +42,7 @@ func TestErrorsNameVariables(t *testing.T) {
 	for variable, value := range map[string]string{
 		"FNR_SANDBOX":        "docker",
 		"FNR_MAX_TEMP_BYTES": "-1",
+		"FNR_TTL":            "5m", // a setting of function-runner, without effect here
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)

@@ -25,10 +25,10 @@ type Settings struct {
 }
 
 // Load returns the settings from the environment variables. Unlike in function-runner, the default of FNR_SANDBOX
-// is auto. Load ignores unknown variables.
+// is auto.
 func Load() (Settings, error) {
 	var s Settings
-	if err := config.FillKnown(&s); err != nil {
+	if err := config.Fill(&s); err != nil {
 		return Settings{}, err
 	}
 	if !config.IsSet("Sandbox") {

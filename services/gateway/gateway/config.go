@@ -44,11 +44,11 @@ type Config struct {
 	// IP addresses and `localhost`.
 	StatusHosts []string `split_words:"true"`
 	// MaxMessageBytes limits requests and responses. Set it to the same value for gateway and pod-manager.
-	MaxMessageBytes int `split_words:"true" default:"6291456"`
+	MaxMessageBytes config.Bytes `split_words:"true" default:"6291456"`
 	// MemoryBudgetBytes is the memory budget: bytes of requests that are being read, queued or evaluated, with their
 	// outputs. Zero means an eighth of the container's memory limit. If the container has no limit, it means 128 MiB
 	// or four of the largest requests. A request that does not fit [waits](#memory). A larger request runs alone.
-	MemoryBudgetBytes int `split_words:"true" default:"0"`
+	MemoryBudgetBytes config.Bytes `split_words:"true" default:"0"`
 	// LogFunctionOutput is true if stderr and results of failed functions, which may contain secrets, are logged. If
 	// false, only image, reason, exit code and signal are logged.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
@@ -179,5 +179,5 @@ func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)
 	}
-	return evalserve.DefaultBytes(root, c.MaxMessageBytes)
+	return evalserve.DefaultBytes(root, int(c.MaxMessageBytes))
 }

@@ -214,7 +214,7 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 			Program:         "gateway",
 			Settings:        cfg.Exec.Settings,
 			Confinement:     cfg.Confinement,
-			MaxMessageBytes: cfg.MaxMessageBytes,
+			MaxMessageBytes: int(cfg.MaxMessageBytes),
 			PreforkTotal:    cmp.Or(cfg.Exec.PreforkTotal, defaultPreforkTotal),
 			Hidden:          slices.Concat(cfg.Secrets, []string{cfg.Exec.Functions}),
 			Telemetry:       frame.Telemetry,
@@ -230,7 +230,7 @@ func newHandler(
 	queries := newQueries()
 	services := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,
-		MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
+		MaxRequestBytes: int(cfg.MaxMessageBytes), MaxResponseBytes: int(cfg.MaxMessageBytes),
 		Handler: requests.Serve,
 	}, statusService(shown, queries)}
 	if pools != nil {

@@ -28,7 +28,7 @@ const (
 func newPodConns(cfg Config, services Services, frame servermain.Frame) *podconn.Pool {
 	return podconn.New(podconn.Config{
 		Idle: cfg.Pod.IdleTimeout, Max: maxIdleConns,
-		MaxMessageBytes: cfg.MaxMessageBytes, Identity: cmp.Or(services.PodIdentity, frame.Identity),
+		MaxMessageBytes: int(cfg.MaxMessageBytes), Identity: cmp.Or(services.PodIdentity, frame.Identity),
 		Telemetry: frame.Telemetry,
 	})
 }
@@ -38,7 +38,7 @@ func newPodConns(cfg Config, services Services, frame servermain.Frame) *podconn
 func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
-		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,
+		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: int(cfg.MaxMessageBytes),
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			handler := lease.Handler(frame.Health.Stopping, readOnly{m})
 			path, served := podmanagerv1connect.NewPodManagerServiceHandler(handler, options...)

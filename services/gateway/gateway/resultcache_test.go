@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
@@ -83,7 +84,7 @@ func startRememberingAs(
 		return &lease.Granted{Address: pod, Pod: "pod", Digest: digest, MaxMessageBytes: int64(maxBytes)}, nil
 	})
 	cfg := gateway.Config{
-		Address: "127.0.0.1:0", MaxMessageBytes: maxBytes, DefaultImagePrefix: "example.com/fn",
+		Address: "127.0.0.1:0", MaxMessageBytes: config.Bytes(maxBytes), DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimeExec},
 		PodManager:      "http://" + leaseserver.Start(tb, manager),
 		ImageResolver:   digestOf{digest: digest}.serve(tb),

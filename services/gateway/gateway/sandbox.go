@@ -55,7 +55,7 @@ func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sa
 	}
 	return sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
-		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
+		MaxTemp: int64(cfg.MaxTempBytes), MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
 		// Env contains the variables of Go's runtime, such as GOMAXPROCS. The launcher must set them, because a function in
 		// crun or runc inherits no variables from this program.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
@@ -77,7 +77,7 @@ func newSandbox(cfg Config, services Services, frame servermain.Frame) (*sandbox
 			Confinement: function.Confinement{ // used only by the launcher "direct"
 				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes,
 			},
-			MaxMessageBytes: cfg.MaxMessageBytes,
+			MaxMessageBytes: int(cfg.MaxMessageBytes),
 			AnyOutput:       cfg.Sandbox.AnyOutput,
 			PreforkTotal:    cmp.Or(cfg.Exec.PreforkTotal, defaultPreforkTotal),
 			Telemetry:       frame.Telemetry,

@@ -48,7 +48,7 @@ type Config struct {
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// MaxMessageBytes limits requests and responses of function pods. Set it to the gateway's value.
-	MaxMessageBytes int `split_words:"true" default:"6291456"`
+	MaxMessageBytes config.Bytes `split_words:"true" default:"6291456"`
 
 	// Kubeconfig is the path of a kubeconfig file. It is empty in a cluster.
 	Kubeconfig string `split_words:"true"`

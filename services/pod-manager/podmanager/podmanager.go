@@ -202,7 +202,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
 		Synced:  synced, Obstacle: cluster.Obstacle,
 		Settings: cfg.initialSettings(templates.Current(), file.Settings(), callers.address == ""),
-		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
+		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: int(cfg.MaxMessageBytes),
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
 	tasks := []serve.Task{

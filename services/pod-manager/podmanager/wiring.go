@@ -64,7 +64,7 @@ const readyTimeout = 5 * time.Minute
 // builder returns the builder of function pods and their Services.
 func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
-		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
+		Namespace: c.Namespace, MaxMessageBytes: int(c.MaxMessageBytes),
 		PullSecret: cmp.Or(c.PullSecret, DefaultPullSecret), AlwaysPullSecret: c.AuthSecretPath != "",
 		Args: c.wrapperArgs(), Env: c.wrapperEnv(), Network: c.networkImages(),
 	}

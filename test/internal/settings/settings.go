@@ -20,6 +20,8 @@ import (
 // Setting is a setting of a program, from a field of its configuration struct.
 type Setting struct {
 	field string
+	// owner is the struct's name, with its package.
+	owner string
 	// Variable is the name of the environment variable.
 	Variable string
 	// Type is the type of the value: text, number, bytes, duration, boolean or list.
@@ -92,7 +94,9 @@ func structFields(root, dir, name, prefix string) ([]Setting, error) {
 			continue
 		}
 		for _, ident := range field.Names {
-			found = append(found, newSetting(prefix, ident.Name, field))
+			s := newSetting(prefix, ident.Name, field)
+			s.owner = filepath.Base(dir) + "." + name
+			found = append(found, s)
 		}
 	}
 	return found, nil
@@ -154,11 +158,10 @@ func newSetting(prefix, name string, field *ast.Field) Setting {
 		s.Default = cmp.Or(s.Default, "false")
 	case typ == "[]string", typ == "Pairs":
 		s.Type = "list"
+	case typ == "config.Bytes":
+		s.Type = "bytes"
 	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "float"):
 		s.Type = "number"
-	}
-	if strings.HasSuffix(name, "Bytes") {
-		s.Type = "bytes"
 	}
 	return s
 }

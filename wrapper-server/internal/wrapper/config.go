@@ -23,7 +23,7 @@ type Config struct {
 	// Port is the port for callers.
 	Port int
 	// MaxRequestBodySize is the maximum size of requests and responses, in bytes.
-	MaxRequestBodySize int
+	MaxRequestBodySize config.Bytes
 	// FlattenLog is true if the lines of a function's log are joined into a single line.
 	FlattenLog bool
 	// MaxEvaluationTime limits the time of an evaluation, which starts when the request has been read, and includes
@@ -46,25 +46,28 @@ type Config struct {
 }
 
 // LoadConfig returns the settings in the command-line arguments args. It uses environ, an environment from [Isolate],
-// only for the function's variables and the TLS secret. It prints help and errors of flags to w. The flags port,
+// only for the function's variables and the TLS secret. It prints help to w. The flags port,
 // max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
-		Settings:    function.Settings{Prefork: 2},
-		Confinement: function.Confinement{Confine: confine.BestEffort},
-		Env:         functionEnv(environ),
+		MaxRequestBodySize: 6 << 20,
+		Settings:           function.Settings{Prefork: 2},
+		Confinement:        function.Confinement{Confine: confine.BestEffort},
+		Env:                functionEnv(environ),
 	}
 	cfg.TLS.Secret = lookup(environ, secretVariable)
 	flags := flag.NewFlagSet("wrapper-server", flag.ContinueOnError)
-	flags.SetOutput(w)
+	flags.SetOutput(io.Discard) // callers print the error
 	cfg.defineFlags(flags)
 	flags.String(environmentFlag, "",
 		"variables that the pod sets, in place of those of the image, and the server may use: names, separated by commas")
-	flags.Usage = func() {
-		_, _ = fmt.Fprintf(w, "usage: wrapper-server [FLAG]... -- ENTRYPOINT [ARG]...\n       wrapper-server install DIR\n")
-		flags.PrintDefaults()
-	}
+	flags.Usage = func() {}
 	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			_, _ = fmt.Fprintf(w, "usage: wrapper-server [FLAG]... -- ENTRYPOINT [ARG]...\n       wrapper-server install DIR\n")
+			flags.SetOutput(w)
+			flags.PrintDefaults()
+		}
 		return Config{}, err
 	}
 	cfg.Entrypoint = flags.Args()
@@ -76,7 +79,7 @@ func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 
 func (c *Config) defineFlags(flags *flag.FlagSet) {
 	flags.IntVar(&c.Port, "port", 9446, "port to serve on")
-	flags.IntVar(&c.MaxRequestBodySize, "max-request-body-size", 6291456, "largest request and response, in bytes")
+	flags.Var(&c.MaxRequestBodySize, "max-request-body-size", "largest request and response, in `bytes` or as 16Mi")
 	flags.BoolVar(&c.FlattenLog, "flatten-log", false, "put each function log on one line, with | between its lines")
 	flags.DurationVar(&c.MaxEvaluationTime, "max-evaluation-time", 5*time.Minute,
 		"how long an evaluation may take; 0 is any time")

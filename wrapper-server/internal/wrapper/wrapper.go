@@ -40,12 +40,12 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	s := &server{
 		command: command(cfg), pod: pod, maxMessage: int64(cfg.MaxRequestBodySize),
 		maxTime: cfg.MaxEvaluationTime,
-		budget:  evalserve.NewBudget(evalserve.DefaultBytes(cgroup.Container, cfg.MaxRequestBodySize), windows, ""),
+		budget:  evalserve.NewBudget(evalserve.DefaultBytes(cgroup.Container, int(cfg.MaxRequestBodySize)), windows, ""),
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.newHandler,
-		MaxRequestBytes: cfg.MaxRequestBodySize, MaxResponseBytes: cfg.MaxRequestBodySize,
+		MaxRequestBytes: int(cfg.MaxRequestBodySize), MaxResponseBytes: int(cfg.MaxRequestBodySize),
 	})
 	if err != nil {
 		pod.Close()
@@ -76,7 +76,7 @@ func newPod(cfg Config, frame servermain.Frame) (*function.Pod, error) {
 		Program:         "wrapper-server",
 		Settings:        cfg.Settings,
 		Confinement:     cfg.Confinement,
-		MaxMessageBytes: cfg.MaxRequestBodySize,
+		MaxMessageBytes: int(cfg.MaxRequestBodySize),
 		Env:             cfg.Env,
 		PreforkTotal:    cfg.Prefork,
 		Hidden:          hiddenPaths(cfg.Network),

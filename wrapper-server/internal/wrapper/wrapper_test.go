@@ -215,8 +215,13 @@ func TestLoadConfigRejects(t *testing.T) {
 		"no entrypoint": {[]string{"--port", "9446"}, "no entrypoint"},
 		"port":          {[]string{"--port=0", "--", "fn"}, "--port is 0"},
 		"size":          {[]string{"--max-request-body-size=1", "--", "fn"}, "--max-request-body-size is 1"},
-		"verbosity":     {[]string{"--verbosity=9", "--", "fn"}, "--verbosity is 9"},
-		"unknown":       {[]string{"--frobnicate", "--", "fn"}, "frobnicate"},
+		"no size": {
+			[]string{"--max-request-body-size=6M", "--", "fn"},
+			"-max-request-body-size: it must be a number of bytes, or a size such as 6Mi",
+		},
+		"large":     {[]string{"--max-request-body-size=2Gi", "--", "fn"}, "it must be 64Ki to 1Gi"},
+		"verbosity": {[]string{"--verbosity=9", "--", "fn"}, "--verbosity is 9"},
+		"unknown":   {[]string{"--frobnicate", "--", "fn"}, "frobnicate"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

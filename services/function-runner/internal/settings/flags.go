@@ -58,11 +58,11 @@ func (s *Settings) commonFlags() []porchFlag {
 		},
 		{
 			name: "default-image-prefix", field: "DefaultImagePrefix",
-			usage: "where image names without a slash are looked up", value: textValue{&g.DefaultImagePrefix},
+			usage: "prefix of image names without a slash", value: textValue{&g.DefaultImagePrefix},
 		},
 		{
-			name: "max-request-body-size", field: "MaxMessageBytes", usage: "largest request and response, in bytes",
-			value: intValue{&g.MaxMessageBytes},
+			name: "max-request-body-size", field: "MaxMessageBytes",
+			usage: "largest request and response, in `bytes` or as 16Mi", value: &g.MaxMessageBytes,
 		},
 	}
 }
@@ -99,7 +99,7 @@ func (s *Settings) podFlags() []porchFlag {
 		},
 		{
 			name: "pod-cache-config", field: "CacheConfig",
-			usage: "file with functions that have settings of their own", value: textValue{&p.CacheConfig},
+			usage: "file of functions with their own settings", value: textValue{&p.CacheConfig},
 		},
 		{
 			name: "warm-up-pod-cache", field: "WarmUp", usage: "keep a pod of each of these functions",
@@ -129,7 +129,7 @@ func (s *Settings) registryFlags() []porchFlag {
 		},
 		{
 			name: "registry-auth-secret-path", field: "AuthSecretPath",
-			usage: "file with the credentials, as docker's config.json", value: textValue{&r.authPath},
+			usage: "credentials, as docker's config.json", value: textValue{&r.authPath},
 		},
 		{
 			name: "registry-auth-secret-name", field: "PullSecret", usage: "name of the pull secret that pods get",

@@ -5,19 +5,17 @@ package settings
 import (
 	"flag"
 	"fmt"
+	"io"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// printHelp prints all flags, and then the environment variables that have no flag.
-func printHelp(flags *flag.FlagSet) {
-	w := flags.Output()
-	_, _ = fmt.Fprintf(w, "usage: function-runner [FLAG]...\n\nFlags:\n")
+// printHelp prints all flags and all environment variables to w. A flag of Porch may set only a part of a variable's
+// setting: --port sets no host. Documents and messages also name settings by their variable.
+func printHelp(w io.Writer, flags *flag.FlagSet) {
+	_, _ = fmt.Fprint(w, "usage: function-runner [FLAG]...\n\nFlags, which take precedence over variables:\n")
+	flags.SetOutput(w)
 	flags.PrintDefaults()
 	_, _ = fmt.Fprintln(w)
-	hidden := map[string]bool{}
-	for _, f := range new(Settings).porchFlags() {
-		hidden[config.Variable(f.field)] = true
-	}
-	config.Help(w, new(Settings), func(variable string) bool { return hidden[variable] })
+	config.Help(w, new(Settings))
 }

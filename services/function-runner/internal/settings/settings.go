@@ -5,6 +5,7 @@
 package settings
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -91,14 +92,18 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	}
 	s.setDefaults()
 	set := flag.NewFlagSet("function-runner", flag.ContinueOnError)
-	set.SetOutput(w)
+	set.SetOutput(io.Discard) // callers print the error
 	flags := s.porchFlags()
 	for _, f := range flags {
 		set.Var(f.value, f.name, f.usage)
 	}
-	set.Usage = func() { printHelp(set) }
+	set.Usage = func() {}
 	if err := set.Parse(args); err != nil {
-		return Settings{}, err
+		if errors.Is(err, ErrHelp) {
+			printHelp(w, set)
+			return Settings{}, err
+		}
+		return Settings{}, fmt.Errorf("%w (see --help)", err)
 	}
 	if set.NArg() > 0 {
 		return Settings{}, fmt.Errorf("unexpected arguments %q: there are flags only", set.Args())

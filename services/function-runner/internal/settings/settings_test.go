@@ -26,7 +26,7 @@ func everyFlag(t *testing.T) []string {
 		"-port=9445", "--disable-runtimes=exec", "--log-level", "4", "--default-image-prefix=example.com/fns",
 		"--functions=/functions", "--config=/config.yaml",
 		"--pod-cache-config=/cache.yaml", "--warm-up-pod-cache=false", "--pod-namespace=fns", "--pod-ttl=10m",
-		"--scan-interval=30s", "--function-pod-template=template", "--max-request-body-size=1048576",
+		"--scan-interval=30s", "--function-pod-template=template", "--max-request-body-size=1Mi",
 		"--max-waitlist-length=3", "--max-parallel-pods-per-function=4", "--max-grpc-retries=5",
 		"--enable-private-registries", "--registry-auth-secret-path=" + auth, "--registry-auth-secret-name=secret",
 		"--enable-private-registries-tls=true", "--tls-secret-path=" + dir,
@@ -87,7 +87,7 @@ func TestSharedSettingsArrive(t *testing.T) {
 	for variable, value := range map[string]string{
 		"WRAPPER_SERVER_IMAGE": "example.com/wrapper:v1", "FNR_ADDRESS": ":1",
 		"FNR_DEFAULT_IMAGE_PREFIX": "example.com",
-		"FNR_MAX_MESSAGE_BYTES":    "65536",
+		"FNR_MAX_MESSAGE_BYTES":    "64Ki",
 		"FNR_AUTH_SECRET_PATH":     auth, "FNR_CONFINE": "off", "FNR_FUNCTION_NETWORK": "example.com/net",
 		"FNR_POLICY_DENY":         "example.com/bad",
 		"FNR_MAX_EVALUATION_TIME": "7s",
@@ -156,6 +156,11 @@ func TestLoadRejects(t *testing.T) {
 			"",
 			[]string{"--disable-runtimes=pod", "--max-request-body-size=0"},
 			"--max-request-body-size is 0",
+		},
+		"no size": {
+			"what is allowed is said, too",
+			[]string{"--max-request-body-size=6M"},
+			`"6M" for flag -max-request-body-size: it must be a number of bytes, or a size such as 6Mi`,
 		},
 		"ttl": {"", []string{"--pod-ttl=0s"}, "--pod-ttl is 0s"},
 		"no duration": {
