@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The exit codes of fnctl. Scripts rely on them.
@@ -22,7 +23,22 @@ const (
 
 // UsageError returns an error for an invalid command line, and refers the user to the command's --help.
 func UsageError(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
+	return fmt.Errorf("%w (see %s --help)", DescribeFlag(err), cmd.CommandPath())
+}
+
+// forms describes the values of flags, by the flag's type, for errors.
+var forms = map[string]string{"bool": "true or false", "duration": "a duration such as 30s", "int": "a whole number"}
+
+// DescribeFlag returns the error of a flag with an invalid value, without the text of Go's parser. It returns other
+// errors unchanged.
+func DescribeFlag(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok || forms[invalid.GetFlag().Value.Type()] == "" {
+		return err
+	}
+	flag := invalid.GetFlag()
+	return fmt.Errorf(`invalid argument %q for "--%s" flag: it must be %s`,
+		invalid.GetValue(), flag.Name, forms[flag.Value.Type()])
 }
 
 // codedError is an error that determines the exit code of fnctl.

@@ -90,7 +90,7 @@ func NewCommand(env command.Environment) *cobra.Command {
 	}
 	cmd.SetVersionTemplate("Docker version {{.Version}}, in its place fnctl " + version.String() + "\n")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return notPossible(fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), "fnctl "), err))
+		return notPossible(fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), "fnctl "), command.DescribeFlag(err)))
 	})
 	cmd.AddCommand(newRun(env), newVersion(env), newInstall(env))
 	return cmd
