@@ -55,8 +55,8 @@ type Flags struct {
 	Local, Offline bool
 	// Environment contains additional environment variables for functions, as the user wrote them, KEY=VALUE or KEY.
 	Environment []string
-	// Help makes functions run with the argument --help, so that they show their help.
-	Help bool
+	// Arguments replace the arguments of images on this machine, for example by --help. A gateway passes no arguments on.
+	Arguments []string
 	// Containers lists container runtimes that may run functions instead of a gateway. It is ignored if Local is set.
 	Containers []string
 
@@ -146,6 +146,9 @@ func (f *Flags) clientConfig(env command.Environment) (client.Config, error) {
 // maxMessage returns the value of --max-message-size in bytes, or byDefault if the flag is not set.
 func (f *Flags) maxMessage(byDefault int) int { return cmp.Or(int(f.MaxMessageBytes), byDefault) }
 
+// NoInput is an empty ResourceList, the input of a function that only shows its help.
+var NoInput = []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
+
 // Evaluator runs functions: images at a gateway or on this machine, and programs (--exec) on this machine.
 type Evaluator struct {
 	local.Evaluator
@@ -197,7 +200,7 @@ func (f *Flags) connect(ctx context.Context, env command.Environment, progress *
 	}
 	images, err := runner.Start(ctx, runner.Config{
 		Offline: f.Offline, MaxMessageBytes: f.maxMessage(LocalMaxMessageBytes),
-		Environment: env.Variables(f.Environment), Help: f.Help,
+		Environment: env.Variables(f.Environment), Arguments: f.Arguments,
 	})
 	if err != nil {
 		return nil, nil, err

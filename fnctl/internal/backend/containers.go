@@ -79,7 +79,7 @@ func (f *Flags) useContainers(e *Evaluator, env command.Environment, names []str
 	containers.Variables = slices.DeleteFunc(slices.Clone(f.Environment), func(variable string) bool {
 		return len(env.Variables([]string{variable})) == 0
 	})
-	containers.Help = f.Help
+	containers.Arguments = f.Arguments
 	containers.Network = func(image string) error { return CheckNetwork(env, image) }
 	e.Images = containers
 	if f.Phases {

@@ -38,7 +38,9 @@ type docCommand struct {
 }
 
 func newDoc(env command.Environment) *cobra.Command {
-	c := &docCommand{env: env, gateway: backend.Flags{Help: true, Phases: command.IsTerminal(env.Stderr)}}
+	c := &docCommand{env: env, gateway: backend.Flags{
+		Arguments: []string{"--help"}, Phases: command.IsTerminal(env.Stderr),
+	}}
 	cmd := &cobra.Command{
 		Use:     "doc --image IMAGE",
 		Short:   "Show the help of a function",
@@ -75,9 +77,6 @@ func (c *docCommand) check(flags *pflag.FlagSet) error {
 	return c.gateway.Check(flags)
 }
 
-// noInput is an empty ResourceList, the input of a function that only shows its help.
-var noInput = []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
-
 func (c *docCommand) run(ctx context.Context) (err error) {
 	if c.program != "" {
 		c.env.ImageProgram = c.program + " --help"
@@ -89,7 +88,7 @@ func (c *docCommand) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, evaluator.Close()) }()
 	req := pipeline.Request{
 		Image: pipeline.Options{ImagePrefix: c.prefix}.FullName(c.image), Exec: c.env.ImageProgram,
-		ResourceList: noInput,
+		ResourceList: backend.NoInput,
 	}
 	name := cmp.Or(req.Exec, req.Image)
 	req.Waiting = func(what string) { c.env.ReplaceLine(name + ": " + what) }

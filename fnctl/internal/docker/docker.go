@@ -179,14 +179,14 @@ type dockerRun struct {
 func newRun(env command.Environment) *cobra.Command {
 	c := &dockerRun{env: env}
 	cmd := &cobra.Command{
-		Use:   "run -i [OPTIONS] IMAGE",
+		Use:   "run [OPTIONS] IMAGE [ARGUMENT...]",
 		Short: "Run the function of an image on the ResourceList of standard input",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.check(args); err != nil {
 				return notPossible(fmt.Errorf("docker run: %w", err))
 			}
-			return c.runImage(cmd.Context(), args[0])
+			return c.runImage(cmd.Context(), args[0], args[1:])
 		},
 	}
 	flags := cmd.Flags()
@@ -214,9 +214,10 @@ func (c *dockerRun) check(args []string) error {
 	switch {
 	case len(args) == 0:
 		return errors.New("needs an image")
-	case len(args) > 1:
-		return fmt.Errorf("cannot pass arguments to a function, got %q", args[1])
-	case !c.interactive:
+	case len(args) > 1 && !c.local():
+		return fmt.Errorf("cannot pass the argument %q to a gateway (to run the function on this machine, unset "+
+			"FNCTL_ADDRESS and FNCTL_NAMESPACE)", args[1])
+	case len(args) == 1 && !c.interactive:
 		return errors.New("needs -i: a function reads standard input")
 	case len(c.mounts) > 0:
 		return fmt.Errorf("cannot mount %q: put the files into a ConfigMap", c.mounts[0])
@@ -226,19 +227,22 @@ func (c *dockerRun) check(args []string) error {
 	return nil
 }
 
-// runImage runs the function of an image once, from standard input to standard output.
-func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
+// runImage runs the function of an image once, from standard input to standard output. Without -i, the input contains
+// no resources.
+func (c *dockerRun) runImage(ctx context.Context, image string, arguments []string) (err error) {
 	if err := c.checkEnvironment(); err != nil {
 		return notPossible(err)
 	}
 	gateway := backend.Flags{
 		Address: backend.Address(c.env), Local: c.local(), Offline: c.local() && c.pull == "never",
-		MaxMessageBytes: backend.LocalMaxMessageBytes, Environment: c.variables,
+		MaxMessageBytes: backend.LocalMaxMessageBytes, Environment: c.variables, Arguments: arguments,
 	}
 	gateway.Cluster.Namespace = c.env.LookUp("FNCTL_NAMESPACE")
-	list, err := io.ReadAll(c.env.Stdin)
-	if err != nil {
-		return command.WithCode(exitNoContainer, fmt.Errorf("read standard input: %w", err))
+	list := backend.NoInput
+	if c.interactive {
+		if list, err = io.ReadAll(c.env.Stdin); err != nil {
+			return command.WithCode(exitNoContainer, fmt.Errorf("read standard input: %w", err))
+		}
 	}
 	evaluator, err := gateway.Open(ctx, c.env, c.env.Progress())
 	if err != nil {

@@ -44,8 +44,8 @@ type Containers struct {
 	// Variables are added to the environment of functions, as KEY=VALUE or KEY. The runtime gets the value of a bare KEY
 	// from its own environment. This keeps secret values out of the runtime's arguments, which other users can read.
 	Variables []string
-	// Help is true if functions are called with the argument --help.
-	Help bool
+	// Arguments replace the arguments of images, for example by --help.
+	Arguments []string
 	// Network returns an error if an image's function must not use the network. Otherwise, it returns nil. If the field is
 	// nil, no function may use the network.
 	Network func(image string) error
@@ -150,9 +150,5 @@ func (c *Containers) runArguments(name, image string) []string {
 	for _, variable := range c.Variables {
 		args = append(args, "-e", variable)
 	}
-	args = append(args, image)
-	if c.Help {
-		args = append(args, "--help")
-	}
-	return args
+	return slices.Concat(args, []string{image}, c.Arguments)
 }

@@ -18,8 +18,8 @@ type Config struct {
 	MaxMessageBytes int
 	// Environment contains variables for functions as KEY=value, in addition to the variables of their images.
 	Environment []string
-	// Help makes the runner call functions with the argument --help, and return the text that they write.
-	Help bool
+	// Arguments replace the Cmd of images. Functions may then write any text, such as their help.
+	Arguments []string
 }
 
 // Runner is a function runner in this process.

@@ -22,7 +22,7 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 		return nil, err
 	}
 	r, err := localrunner.Start(ctx, localrunner.Config{
-		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment, Help: cfg.Help,
+		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment, Arguments: cfg.Arguments,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("functions cannot run on this machine: %w", err)

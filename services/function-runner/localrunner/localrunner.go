@@ -41,9 +41,9 @@ type Config struct {
 	Offline bool
 	// Environment contains variables for all functions, as KEY=value, in addition to the environment of their images.
 	Environment []string
-	// Help is true if the runner calls functions with the argument --help, and returns the text that they print instead of
-	// a ResourceList.
-	Help bool
+	// Arguments replace the Cmd of images, as with docker run. Functions may then write any text instead of a
+	// ResourceList, such as their help. If it is empty, functions get the Cmd of their images.
+	Arguments []string
 }
 
 const (
@@ -74,7 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	}
 	// Listen on no ports, even if environment variables for a server configure ports.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
-	cfg.Gateway.Sandbox.AnyOutput = cfg.Help
+	cfg.Gateway.Sandbox.AnyOutput = len(cfg.Arguments) > 0
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: extendedImages{images, cfg}, Images: images,
 	}, frame)
@@ -106,8 +106,8 @@ func (r *Runner) Close() error {
 	return errors.Join(<-r.ended, r.images.Close())
 }
 
-// extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image. If
-// [Config.Help] is true, the argument --help replaces the image's Cmd, as with docker run.
+// extendedImages is an image-resolver that adds [Config.Environment] to the environment of each image, and
+// replaces the image's Cmd by [Config.Arguments].
 type extendedImages struct {
 	*Images
 	cfg Config
@@ -118,13 +118,13 @@ func (e extendedImages) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
 	resolved, err := e.Images.ResolveImage(ctx, req)
-	if err != nil || (len(e.cfg.Environment) == 0 && !e.cfg.Help) {
+	if err != nil || (len(e.cfg.Environment) == 0 && len(e.cfg.Arguments) == 0) {
 		return resolved, err
 	}
 	resolved = proto.CloneOf(resolved) // the original is in the resolver's cache
 	resolved.Env = append(resolved.Env, e.cfg.Environment...)
-	if e.cfg.Help {
-		resolved.Command = append(resolved.GetEntrypoint(), "--help")
+	if len(e.cfg.Arguments) > 0 {
+		resolved.Command = append(resolved.GetEntrypoint(), e.cfg.Arguments...)
 	}
 	return resolved, nil
 }
