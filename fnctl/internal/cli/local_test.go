@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -57,6 +58,7 @@ func TestLocal(t *testing.T) {
 			env.Setenv("FNR_INSECURE_REGISTRIES", open.Host)
 			env.Setenv("PRIVATE", private.Host)
 			env.Setenv("OPEN", open.Host)
+			env.Setenv("HOST", strings.Repeat("a", 64)+".example")
 			return nil
 		},
 	})

@@ -29,6 +29,8 @@ type pullCause struct {
 	reason, local, remote string
 }
 
+// pullCauses are the known reasons. The HTTP status is after "HTTP" if the registry's answer contains errors in JSON,
+// and otherwise after "status code".
 var pullCauses = []pullCause{
 	{
 		regexp.MustCompile(`no such host`), "no such host %s",
@@ -42,15 +44,15 @@ var pullCauses = []pullCause{
 		"check the name, and that proxies and network policies let the gateway reach it",
 	},
 	{
-		regexp.MustCompile(`HTTP 429|TOOMANYREQUESTS`), "%s limits how often it may be asked",
+		regexp.MustCompile(`(HTTP|code) 429|TOOMANYREQUESTS`), "%s limits how often it may be asked",
 		"try again later, or log in with 'docker login %s'", "try again later, or give the gateway credentials or a mirror",
 	},
 	{
-		regexp.MustCompile(`HTTP 40[13]|UNAUTHORIZED|DENIED`), "%s requires credentials, or has no such image",
+		regexp.MustCompile(`(HTTP|code) 40[13]|UNAUTHORIZED|DENIED`), "%s requires credentials, or has no such image",
 		"docker login %s, or check the image's name", "check the image's name, and the gateway's credentials",
 	},
 	{
-		regexp.MustCompile(`HTTP 404|MANIFEST_UNKNOWN|NAME_UNKNOWN`), "%s has no such image or tag",
+		regexp.MustCompile(`(HTTP|code) 404|MANIFEST_UNKNOWN|NAME_UNKNOWN`), "%s has no such image or tag",
 		"check the image's name and tag", "check the image's name and tag",
 	},
 }
