@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -171,7 +172,7 @@ func (f *Flags) Open(ctx context.Context, env command.Environment, progress *ui.
 	}
 	runtimes := f.Containers
 	if f.Local {
-		runtimes = ContainerNames(env)
+		runtimes = ContainerNames(runtime.GOOS, env)
 	}
 	if len(runtimes) > 0 {
 		return e, f.useContainers(e, env, runtimes, progress)

@@ -3,10 +3,33 @@
 package backend
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 )
+
+// TestContainersOfSystems checks where --local uses containers by default, and by which runtimes.
+func TestContainersOfSystems(t *testing.T) {
+	for name, tc := range map[string]struct {
+		system, environment string
+		want                []string
+	}{
+		"Linux":             {"linux", "KPT_FN_RUNTIME=podman", nil},
+		"Linux, by setting": {"linux", "FNR_SANDBOX=docker", []string{"docker"}},
+		"macOS":             {"darwin", "", local.ContainerRuntimes},
+		"macOS, for kpt":    {"darwin", "KPT_FN_RUNTIME=Podman", []string{"podman"}},
+		"Windows":           {"windows", "", local.ContainerRuntimes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ContainerNames(tc.system, command.Environment{Environ: []string{tc.environment}})
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
 
 // TestAdviceWithoutAnAddress checks what users read where no gateway answers.
 func TestAdviceWithoutAnAddress(t *testing.T) {

@@ -5,7 +5,6 @@ package backend
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -16,15 +15,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// ContainerNames returns the container runtimes to try for --local, in order of preference. If FNR_SANDBOX names a
-// runtime, it returns only this runtime. Otherwise, it returns none on Linux, where fnctl uses sandboxes. On other
-// systems, it returns the runtime in KPT_FN_RUNTIME, or all runtimes if this variable is not set.
-func ContainerNames(env command.Environment) []string {
+// ContainerNames returns the container runtimes to try for --local, in order of preference. The argument system
+// is a value of runtime.GOOS. If FNR_SANDBOX names a runtime, ContainerNames returns only this runtime. Otherwise, it
+// returns none on Linux, where fnctl uses sandboxes. On other systems, it returns the runtime in KPT_FN_RUNTIME, or all
+// runtimes if this variable is not set.
+func ContainerNames(system string, env command.Environment) []string {
 	if name := env.LookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
 		return []string{name}
 	}
 	switch {
-	case runtime.GOOS == "linux":
+	case system == "linux":
 		return nil
 	case ContainerRuntime(env) != "":
 		return []string{ContainerRuntime(env)}

@@ -95,7 +95,7 @@ func NewCommand(env command.Environment) *cobra.Command {
 
 // checkLocal finds a working method to run functions on this machine, in containers or in sandboxes.
 func (d *diagnosis) checkLocal(ctx context.Context, env command.Environment) {
-	if names := backend.ContainerNames(env); len(names) > 0 {
+	if names := backend.ContainerNames(runtime.GOOS, env); len(names) > 0 {
 		ctx, cancel := context.WithTimeoutCause(ctx, doctorTimeout, fmt.Errorf("it did not answer within %s", doctorTimeout))
 		defer cancel()
 		containers, err := local.FindContainers(names...)
