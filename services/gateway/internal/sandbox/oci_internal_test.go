@@ -75,6 +75,13 @@ func TestOCIConfiguration(t *testing.T) {
 	}
 }
 
+// TestOrderOfLaunchers has the order in which FNR_SANDBOX=auto tries launchers.
+func TestOrderOfLaunchers(t *testing.T) {
+	if got, want := All(), []string{Bubblewrap, Crun, Runc, Runsc, Direct}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestKindOfALauncher(t *testing.T) {
 	for path, want := range map[string]string{
 		"/usr/bin/bwrap": Bubblewrap, "/opt/crun-1.20": Crun, "/usr/sbin/runc": Runc, "/usr/bin/runsc": Runsc,
