@@ -150,11 +150,15 @@ func TestScreens(t *testing.T) {
 				env := []string{colours, "FNCTL_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")}
 				good := open(t, dir, width, 45, env, "fnctl render good").await("status 0")
 				bad := open(t, dir, width, 45, env, "fnctl render bad").await("status 1")
+				dumb := open(t, dir, width, 45, env, "TERM=dumb fnctl render bad").await("status 1")
 				slow := open(t, dir, width, 45, env, "fnctl render slow")
 				running := slow.await("hang:v1 on")
 				slow.tmux("send-keys", "C-c")
 				interrupted := slow.await("status 130")
 				checkScreen(t, good+"\n========\n"+bad+"\n========\n"+running+"\n========\n"+interrupted)
+				if strings.Contains(dumb, "\x1b[3") {
+					t.Error("there are colours, although TERM is dumb")
+				}
 				if colours == "NO_COLOR=1" && strings.Contains(good+bad+interrupted, "\x1b[3") {
 					t.Error("there are colours, although NO_COLOR is set")
 				}

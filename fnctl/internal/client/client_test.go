@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -150,6 +151,34 @@ func TestEvaluateEndsWithItsContext(t *testing.T) {
 	_, err := connectTo(t, address).Evaluate(ctx, pipeline.Request{Image: "hang:v1"})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("Evaluate = %v, want an interruption", err)
+	}
+}
+
+// TestDefaultPort has addresses with and without a port and a scheme. The server sees the port in the name of the host.
+func TestDefaultPort(t *testing.T) {
+	var called string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		called = r.Host
+	}))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+	}
+	for address, want := range map[string]string{
+		"localhost": "localhost:9445", "localhost:1": "localhost:1", "http://localhost": "localhost",
+	} {
+		g, err := client.New(client.Config{Address: address, MaxMessageBytes: 1 << 10, Dial: dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.Close() })
+		_, _ = g.Evaluate(t.Context(), pipeline.Request{Image: "a"})
+		if called != want {
+			t.Errorf("%s: it calls %q, want %q", address, called, want)
+		}
 	}
 }
 

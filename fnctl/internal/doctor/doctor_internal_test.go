@@ -5,8 +5,42 @@ package doctor
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/command"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 )
+
+// TestReportOfLaunchers has machines where the first launcher works, and where only the last one works.
+func TestReportOfLaunchers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tried      []runner.Launcher
+		mend, want string
+	}{
+		"sandboxes": {
+			[]runner.Launcher{{Name: "bubblewrap"}}, "", "--local   ✓ sandboxes by bubblewrap\nregistry",
+		},
+		"direct": {
+			[]runner.Launcher{{Name: "crun", Problem: "no namespaces"}, {Name: "direct"}},
+			"apk add bubblewrap",
+			"--local   ✓ static executables without namespaces, confined by Landlock and seccomp (launcher direct)\n" +
+				"            not by crun: no namespaces\n            to mend it: apk add bubblewrap\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d diagnosis
+			d.Local.Tried = tc.tried
+			d.Local.Launcher = tc.tried[len(tc.tried)-1].Name
+			d.Local.Mend = tc.mend
+			var out strings.Builder
+			d.printReport(command.Environment{Stdout: &out}, false)
+			if !strings.Contains(out.String(), tc.want) {
+				t.Errorf("it reports\n%swant\n%s", out.String(), tc.want)
+			}
+		})
+	}
+}
 
 func TestMendCommand(t *testing.T) {
 	for name, tc := range map[string]struct {

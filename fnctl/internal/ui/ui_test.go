@@ -5,6 +5,7 @@ package ui_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,6 +120,25 @@ func TestProgressOnTerminals(t *testing.T) {
 	want := "  … fn on 3 resources\r\x1b[K  \x1b[32m✓\x1b[0m fn \x1b[2m2ms\x1b[0m\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+// TestTerminalsShowTheEndOfALog has a function that logs 22 lines before it fails.
+func TestTerminalsShowTheEndOfALog(t *testing.T) {
+	var log strings.Builder
+	for i := range 22 {
+		fmt.Fprintf(&log, "line %d.\n", i+1)
+	}
+	outcome := failed(&functionrunnerv1.FunctionFailure{Stderr: log.String()})
+	const pointer = "      … 2 lines before; --results-dir DIR keeps all\n      line 3.\n"
+	for _, live := range []bool{true, false} {
+		var out bytes.Buffer
+		p := &ui.Progress{Printer: ui.NewPrinter(&out, false), Live: live}
+		p.Finished(pipeline.Call{}, outcome)
+		shown := strings.Count(out.String(), "line ")
+		if want := map[bool]int{true: 20, false: 22}[live]; shown != want || strings.Contains(out.String(), pointer) != live {
+			t.Errorf("live %t: %d lines, want %d, in\n%s", live, shown, want, out.String())
+		}
 	}
 }
 
