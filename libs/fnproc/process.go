@@ -201,6 +201,7 @@ func (p *process) sendArguments() error {
 	err := p.launcher.sendArguments(p.Pid, p.arguments, &p.background)
 	if err != nil {
 		p.kill(err)
+		_ = awaitEnd(p.Pid) // reap fails before the end, and holds a lock that the Watch needs
 		_, _ = p.reap()
 	}
 	return err

@@ -14,6 +14,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// TestLaunchRegistersWithTheWatch launches a process. From then on the Watch may kill it, even before start returns.
+func TestLaunchRegistersWithTheWatch(t *testing.T) {
+	watch := NewWatch(func() (Usage, bool) { return Usage{}, false }, nil)
+	isKnown := func(p *process) bool {
+		watch.mu.Lock()
+		defer watch.mu.Unlock()
+		_, ok := watch.running[p]
+		return ok
+	}
+	p := NewRunner(Config{Watch: watch}).newProcess(Command{Path: "/bin/sleep", Args: []string{"600"}})
+	theirs, err := p.openPipes()
+	defer closeAll(theirs)
+	defer p.closePipes()
+	if err == nil {
+		err = p.launch(theirs)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isKnown(p) {
+		t.Error("the Watch does not know a started process")
+	}
+	p.kill(errNotNeeded)
+	_ = awaitEnd(p.Pid)
+	if _, err := p.reap(); err != nil || isKnown(p) {
+		t.Errorf("the process ended: %v; the Watch knows it: %t, want false", err, isKnown(p))
+	}
+}
+
 // TestNoKillAfterReaping: the ids of a process that was reaped may be another's, as here.
 func TestNoKillAfterReaping(t *testing.T) {
 	other := exec.Command("sleep", "600")
