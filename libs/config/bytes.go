@@ -20,11 +20,14 @@ func (b *Bytes) Set(text string) error {
 			number, unit = before, 1<<(10*(i+1))
 		}
 	}
-	n, err := strconv.ParseUint(number, 10, 63)
-	if err != nil || int64(n) > math.MaxInt64/unit {
+	n, err := strconv.ParseInt(number, 0, 64) // as flags of Go and Porch, which accept 0x600000 too
+	switch {
+	case errors.Is(err, strconv.ErrRange), n > math.MaxInt64/unit:
+		return errors.New("it is too large")
+	case err != nil, n < 0:
 		return errors.New("it must be a number of bytes, or a size such as 6Mi")
 	}
-	*b = Bytes(int64(n) * unit)
+	*b = Bytes(n * unit)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 func TestBytes(t *testing.T) {
 	for text, want := range map[string]config.Bytes{
 		"0": 0, "6291456": 6 << 20, "64Ki": 64 << 10, "6Mi": 6 << 20, "1Gi": 1 << 30,
-		"9223372036854775807": 1<<63 - 1, "8589934591Gi": (1<<33 - 1) << 30,
+		"0x600000": 6 << 20, "+1": 1, "9223372036854775807": 1<<63 - 1, "8589934591Gi": (1<<33 - 1) << 30,
 	} {
 		var got config.Bytes
 		if err := got.Set(text); err != nil || got != want {
@@ -19,7 +19,7 @@ func TestBytes(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "Mi", "-1", "+1", "1.5Mi", "6M", "6MB", "6 Mi", "6MiMi", "0x10", "9223372036854775808", "8589934592Gi",
+		"", "Mi", "-1", "-1Mi", "1.5Mi", "6M", "6MB", "6 Mi", "6MiMi", "9223372036854775808", "8589934592Gi",
 	} {
 		size := config.Bytes(7)
 		if err := size.Set(text); err == nil || size != 7 {

@@ -200,7 +200,7 @@ func adviceFor(name string, known []string) string {
 	if meant != "" {
 		return fmt.Sprintf(": is %s meant?", meant)
 	}
-	return ": remove it (docs/configuration.md lists all settings)"
+	return ": remove it (docs/configuration.md lists the settings of each program)"
 }
 
 // maxTypingErrors is the maximum number of wrong letters in a misspelt variable, and at most half of a short name. A

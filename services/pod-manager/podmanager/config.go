@@ -11,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -121,7 +122,7 @@ func (c *Config) Validate() error {
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
 	_, idErr := mtls.ParsePatterns(c.Callers)
 	checks.That(idErr == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
-	checks.That(c.MaxMessageBytes > 0, "MaxMessageBytes", c.MaxMessageBytes, "1 or more")
+	function.CheckMessageBytes(&checks, "MaxMessageBytes", c.MaxMessageBytes)
 	prefix := c.DefaultImagePrefix
 	checks.That(imagename.IsPrefix(prefix), "DefaultImagePrefix", prefix, imagename.PrefixWanted)
 	_, err := imagename.ParsePatterns(c.FunctionNetwork)
