@@ -29,8 +29,12 @@ type pullCause struct {
 	reason, local, remote string
 }
 
+// withoutBody is what follows the HTTP status of an answer without a body: nothing, or our advice. A body, such as the
+// page of a proxy, tells more than our own words, so messages with a body are shown as they are.
+const withoutBody = `[A-Za-z ]+($| \(|: no credentials|: check|: the registry)`
+
 // pullCauses are the known reasons. The HTTP status is after "HTTP" if the registry's answer contains errors in JSON,
-// and otherwise after "status code".
+// and after "status code" if it has no body.
 var pullCauses = []pullCause{
 	{
 		regexp.MustCompile(`no such host`), "no such host %s",
@@ -44,15 +48,15 @@ var pullCauses = []pullCause{
 		"check the name, and that proxies and network policies let the gateway reach it",
 	},
 	{
-		regexp.MustCompile(`(HTTP|code) 429|TOOMANYREQUESTS`), "%s limits how often it may be asked",
+		regexp.MustCompile(`HTTP 429|status code 429 `+withoutBody+`|TOOMANYREQUESTS`), "%s limits how often it may be asked",
 		"try again later, or log in with 'docker login %s'", "try again later, or give the gateway credentials or a mirror",
 	},
 	{
-		regexp.MustCompile(`(HTTP|code) 40[13]|UNAUTHORIZED|DENIED`), "%s requires credentials, or has no such image",
+		regexp.MustCompile(`HTTP 40[13]|status code 40[13] `+withoutBody+`|UNAUTHORIZED|DENIED`), "%s requires credentials, or has no such image",
 		"docker login %s, or check the image's name", "check the image's name, and the gateway's credentials",
 	},
 	{
-		regexp.MustCompile(`(HTTP|code) 404|MANIFEST_UNKNOWN|NAME_UNKNOWN`), "%s has no such image or tag",
+		regexp.MustCompile(`HTTP 404|status code 404 `+withoutBody+`|MANIFEST_UNKNOWN|NAME_UNKNOWN`), "%s has no such image or tag",
 		"check the image's name and tag", "check the image's name and tag",
 	},
 }
