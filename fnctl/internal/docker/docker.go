@@ -227,8 +227,8 @@ func (c *dockerRun) check(args []string) error {
 	return nil
 }
 
-// runImage runs the function of an image once, from standard input to standard output. Without -i, the input contains
-// no resources.
+// runImage runs the function of an image once, from standard input to standard output. Without input, a function with
+// arguments gets a list without resources.
 func (c *dockerRun) runImage(ctx context.Context, image string, arguments []string) (err error) {
 	if err := c.checkEnvironment(); err != nil {
 		return notPossible(err)
@@ -238,11 +238,14 @@ func (c *dockerRun) runImage(ctx context.Context, image string, arguments []stri
 		MaxMessageBytes: backend.LocalMaxMessageBytes, Environment: c.variables, Arguments: arguments,
 	}
 	gateway.Cluster.Namespace = c.env.LookUp("FNCTL_NAMESPACE")
-	list := backend.NoInput
+	var list []byte
 	if c.interactive {
 		if list, err = io.ReadAll(c.env.Stdin); err != nil {
 			return command.WithCode(exitNoContainer, fmt.Errorf("read standard input: %w", err))
 		}
+	}
+	if len(list) == 0 && len(arguments) > 0 {
+		list = backend.NoInput
 	}
 	evaluator, err := gateway.Open(ctx, c.env, c.env.Progress())
 	if err != nil {
