@@ -16,12 +16,10 @@ func TestTrimPrefixes(t *testing.T) {
 		"",
 		"unable to evaluate fn:v1 with pod evaluator: ",
 		`unable to evaluate fn:v1 with pod evaluator: Failed to execute function "fn:v1": `,
-		"unable to evaluate fn:v1 with pod evaluator: function evaluation timed out for fn:v1: ",
 		"unable to get the grpc client to the pod for fn:v1: ",
 		"unable to get the sandbox for fn:v1: ",
 		"unable to start the sandbox for fn:v1: ",
 		`Failed to execute function "fn:v1": `,
-		"function evaluation timed out for fn:v1: ",
 		`function "fn:v1": `,
 	} {
 		if got := function.TrimPrefixes(text+reason, "fn:v1"); got != reason {

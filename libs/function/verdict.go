@@ -142,7 +142,7 @@ func (s *Service) fitLog(output, log []byte) []byte {
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {
-		err := fmt.Errorf(timedOutPrefix+"after %v, %s: %w", image, took, doing, cause)
+		err := fmt.Errorf("function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
 		if _, ok := errors.AsType[*TimeLimitError](cause); ok {
 			err = &Failure{Image: image, Reason: TimedOut, message: err.Error(), cause: cause}
 		}

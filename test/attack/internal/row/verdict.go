@@ -54,16 +54,19 @@ func (r Row) Err() error {
 
 // checkMemory returns an error if the program used too much memory during the attack, or retained too much.
 func (r Row) checkMemory() error {
-	switch {
-	case r.Ended != "": // reported already
-		return nil
-	case r.PeakLimit > 0 && r.Peak > r.PeakLimit:
-		return fmt.Errorf("%s of memory were in use, %s would do", formatMebibytes(r.Peak), formatMebibytes(r.PeakLimit))
-	case r.After > r.Before+kept:
-		return fmt.Errorf("%s of memory more than before are in use %v later", formatMebibytes(r.After-r.Before), settle)
-	default:
-		return nil
+	if r.Ended != "" {
+		return nil // reported already
 	}
+	var failures []error
+	if r.PeakLimit > 0 && r.Peak > r.PeakLimit {
+		failures = append(failures,
+			fmt.Errorf("%s of memory were in use, at most %s are permitted", formatMebibytes(r.Peak), formatMebibytes(r.PeakLimit)))
+	}
+	if r.After > r.Before+kept {
+		failures = append(failures,
+			fmt.Errorf("%s of memory more than before are in use %v later", formatMebibytes(r.After-r.Before), settle))
+	}
+	return errors.Join(failures...)
 }
 
 // checkLatency returns an error if calls of well-behaved callers failed or took too long during the attack.
