@@ -48,15 +48,18 @@ var pullCauses = []pullCause{
 		"check the name, and that proxies and network policies let the gateway reach it",
 	},
 	{
-		regexp.MustCompile(`HTTP 429|status code 429 `+withoutBody+`|TOOMANYREQUESTS`), "%s limits how often it may be asked",
+		regexp.MustCompile(`HTTP 429|status code 429 ` + withoutBody + `|TOOMANYREQUESTS`),
+		"%s limits how often it may be asked",
 		"try again later, or log in with 'docker login %s'", "try again later, or give the gateway credentials or a mirror",
 	},
 	{
-		regexp.MustCompile(`HTTP 40[13]|status code 40[13] `+withoutBody+`|UNAUTHORIZED|DENIED`), "%s requires credentials, or has no such image",
+		regexp.MustCompile(`HTTP 40[13]|status code 40[13] ` + withoutBody + `|UNAUTHORIZED|DENIED`),
+		"%s requires credentials, or has no such image",
 		"docker login %s, or check the image's name", "check the image's name, and the gateway's credentials",
 	},
 	{
-		regexp.MustCompile(`HTTP 404|status code 404 `+withoutBody+`|MANIFEST_UNKNOWN|NAME_UNKNOWN`), "%s has no such image or tag",
+		regexp.MustCompile(`HTTP 404|status code 404 ` + withoutBody + `|MANIFEST_UNKNOWN|NAME_UNKNOWN`),
+		"%s has no such image or tag",
 		"check the image's name and tag", "check the image's name and tag",
 	},
 }
