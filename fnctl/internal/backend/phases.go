@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
@@ -66,7 +66,7 @@ func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.R
 		if !kptfile.MayMean(w.GetImage(), req.Image, req.Tag) {
 			continue
 		}
-		text, reason := phase.Describe(w.GetPhase()), w.GetReason()
+		text, reason := evalphase.Describe(w.GetPhase()), w.GetReason()
 		if reason == "" {
 			return text
 		}

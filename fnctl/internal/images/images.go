@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	"github.com/krm-function-runner/function-runner/libs/config"
-	"github.com/krm-function-runner/function-runner/libs/phase"
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 )
 
 const imagesHelp = `Images shows the images that this machine has for --local: what 'render --local',
@@ -84,7 +84,7 @@ func printTable(out *ui.Printer, all []runner.Image) {
 	const digest = len("sha256:0123456789ab")
 	out.Line("%-*s  %10s  %-9s  %s", digest, "DIGEST", "SIZE", "USED", "NAME")
 	for _, image := range slices.Backward(all) {
-		used := phase.Short(time.Since(image.Used)) + " ago"
+		used := evalphase.Short(time.Since(image.Used)) + " ago"
 		out.Line("%s  %10s  %-9s  %s", image.Digest[:digest], megabytes(image.Bytes), used,
 			ui.OneLine(strings.Join(image.Names, ", ")))
 	}

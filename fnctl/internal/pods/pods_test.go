@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // TestPoolsWithoutPods shows what requests wait for while a pool has no pods.
@@ -35,7 +35,7 @@ func TestShort(t *testing.T) {
 		"10m":  10*time.Minute + time.Second,
 		"2h5m": 125 * time.Minute, "3d1h": 73*time.Hour + time.Minute,
 	} {
-		if got := phase.Short(d); got != want {
+		if got := evalphase.Short(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Row is a line of the table of function pods, for a pod or for a pool without pods.
@@ -52,7 +52,7 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 			Owner: pool.GetReplica(), Reason: pod.GetReason(),
 		}
 		if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
-			row.Reason = phase.Describe(phase.Name(pod.GetPhase()))
+			row.Reason = evalphase.Describe(evalphase.Name(pod.GetPhase()))
 			if pod.GetReason() != "" {
 				row.Reason += " (" + pod.GetReason() + ")"
 			}
@@ -81,7 +81,7 @@ func remainingTTL(pod *podmanagerv1.Pod, now time.Time) string {
 	case pod.GetReclaimTime() == nil:
 		return ""
 	default:
-		return phase.Short(pod.GetReclaimTime().AsTime().Sub(now))
+		return evalphase.Short(pod.GetReclaimTime().AsTime().Sub(now))
 	}
 }
 
@@ -89,7 +89,7 @@ func since(t *timestamppb.Timestamp, now time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return phase.Short(now.Sub(t.AsTime()))
+	return evalphase.Short(now.Sub(t.AsTime()))
 }
 
 // Table formats rows.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Call is an evaluation with the duration that the caller measured, and the gateway's record of it.
@@ -113,7 +113,7 @@ func (p *printer) line(text string) {
 // span appends the line of a span and the lines of its children. The text indent begins the span's own line, and the
 // text below begins the lines of the children.
 func (p *printer) span(s *span, indent, below string) {
-	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
+	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, evalphase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))
 	for i, child := range s.children {
 		if i == len(s.children)-1 {

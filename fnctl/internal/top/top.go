@@ -16,9 +16,9 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Snapshot is the gateway's activity at a point in time, as fnctl top shows it.
@@ -54,14 +54,14 @@ func (s Snapshot) rows(name func(string) string) []*row {
 	}
 	for _, f := range s.Status.GetFunctions() {
 		r := of(f.GetImage())
-		r.rate, r.failed, r.samples = f.GetRate(), phase.Failed(f), max(int(f.GetSamples()), 1)
+		r.rate, r.failed, r.samples = f.GetRate(), evalphase.Failed(f), max(int(f.GetSamples()), 1)
 		r.p50, r.p99 = f.GetMedian().AsDuration(), f.GetP99().AsDuration()
 	}
 	for _, pool := range s.Pools {
 		r := of(name(pool.GetKey().GetReference()))
 		r.waiting += int(pool.GetWaiting())
 		r.pods += len(pool.GetPods())
-		r.ready += phase.Ready(pool)
+		r.ready += evalphase.Ready(pool)
 	}
 	return slices.SortedFunc(maps.Values(byName), func(a, b *row) int {
 		return cmp.Or(cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.failed, a.failed), cmp.Compare(b.rate, a.rate),
@@ -74,16 +74,16 @@ func (s Snapshot) summary() []string {
 	rate, failed, samples := 0.0, 0, 0
 	for _, f := range s.Status.GetFunctions() {
 		rate += f.GetRate()
-		failed += phase.Failed(f)
+		failed += evalphase.Failed(f)
 		samples += int(f.GetSamples())
 	}
 	up := s.Now.Sub(s.Status.GetStartTime().AsTime())
 	lines := []string{
-		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), phase.Short(up)),
+		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), evalphase.Short(up)),
 		fmt.Sprintf("here, last minute: %s evals/s, %d of %d failed; now: %s", number(rate), failed, samples,
-			cmp.Or(strings.Join(phase.Counts(s.Status.GetActive()), ", "), "none")),
+			cmp.Or(strings.Join(evalphase.Counts(s.Status.GetActive()), ", "), "none")),
 	}
-	for _, problem := range slices.Concat(s.Problems, s.Status.GetProblems(), phase.PoolProblems(s.Pools)) {
+	for _, problem := range slices.Concat(s.Problems, s.Status.GetProblems(), evalphase.PoolProblems(s.Pools)) {
 		lines = append(lines, "! "+problem)
 	}
 	return lines
@@ -101,7 +101,7 @@ const (
 // and a height of zero means no limit.
 func (s Snapshot) Lines(width, height int) []string {
 	width = cmp.Or(width, usualWidth) - 1
-	name := phase.ShortNames(s.Status, s.Pools, s.Failures)
+	name := evalphase.ShortNames(s.Status, s.Pools, s.Failures)
 	lines := slices.Concat(s.summary(), s.waiting(name), s.failures(name))
 	columns := max(width-fixed, minName)
 	lines = append(lines, "", fmt.Sprintf("%-*s  %7s  %10s  %7s  %7s  %5s  %5s",
@@ -131,7 +131,7 @@ func (r row) line(name int) string {
 	rate, failed, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
 	if r.samples > 0 {
 		rate, failed = number(r.rate), fmt.Sprintf("%d of %d", r.failed, r.samples)
-		p50, p99 = phase.Took(r.p50), phase.Took(r.p99)
+		p50, p99 = evalphase.Took(r.p50), evalphase.Took(r.p99)
 	}
 	if r.pods > 0 {
 		podCount = fmt.Sprintf("%d/%d", r.ready, r.pods)
@@ -165,7 +165,7 @@ func (s Snapshot) waiting(name func(string) string) []string {
 	var lines []string
 	for _, w := range all {
 		text := fmt.Sprintf("%6d  %s  %s for %s: %s", w.GetCount(), cmp.Or(name(w.GetImage()), "-"), w.GetPhase(),
-			phase.Short(w.GetLongest().AsDuration()), w.GetReason())
+			evalphase.Short(w.GetLongest().AsDuration()), w.GetReason())
 		lines = append(lines, strings.TrimSuffix(text, ": "))
 	}
 	return append([]string{"", "WAITING HERE"}, atMost(maxWaiting, lines)...)
@@ -173,17 +173,17 @@ func (s Snapshot) waiting(name func(string) string) []string {
 
 // failures returns the lines about the last failures. Equal failures share a line.
 func (s Snapshot) failures(name func(string) string) []string {
-	groups := phase.GroupFailures(s.Failures)
+	groups := evalphase.GroupFailures(s.Failures)
 	if len(groups) == 0 {
 		return nil
 	}
 	var lines []string
 	for _, f := range groups {
 		e := f.Last
-		ago := phase.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
+		ago := evalphase.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
 		fault := cmp.Or(e.GetFault(), "-") // older gateways do not report the fault
 		lines = append(lines, fmt.Sprintf("%6d  %s  %s: %s: %s (%s ago)", f.Count,
-			cmp.Or(name(phase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))
+			cmp.Or(name(evalphase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))
 	}
 	return append([]string{"", "LAST FAILURES HERE"}, atMost(maxFailures, lines)...)
 }

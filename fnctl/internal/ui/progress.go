@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Progress shows the functions of a rendering while they run. It implements [pipeline.Observer].
@@ -152,7 +152,7 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	case slices.ContainsFunc(outcome.Results, func(r result.Record) bool { return r.Level() == result.Error }):
 		mark = p.style.yellow("!")
 	}
-	elapsed := phase.Took(outcome.Elapsed)
+	elapsed := evalphase.Took(outcome.Elapsed)
 	shown := p.cutBeginning(OneLine(call.Function.FullTitle()), len("  m  ")+max(len(elapsed), usualDuration))
 	p.Line("  %s %s %s", mark, shown, p.style.faint(elapsed))
 	if p.nothing {

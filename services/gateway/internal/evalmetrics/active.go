@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/krm-function-runner/function-runner/libs/phase"
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
@@ -40,13 +40,13 @@ type running struct {
 func NewActive(provider metric.MeterProvider) *Active {
 	meter := provider.Meter("gateway")
 	a := &Active{
-		phases: make(map[string]*running, len(phase.Names)), waiting: make(map[*Evaluation]wait),
+		phases: make(map[string]*running, len(evalphase.Names)), waiting: make(map[*Evaluation]wait),
 		seconds: telemetry.Must(meter.Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
 			metric.WithDescription(
 				"Duration of a phase of an evaluation: resolve, queue, create, schedule, pull, start, connect or run. "+
 					"Labels: phase."))),
 	}
-	for _, name := range phase.Names {
+	for _, name := range evalphase.Names {
 		a.phases[name] = &running{label: metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))}
 	}
 	telemetry.Must(meter.Int64ObservableGauge("fn.evaluations.active",
@@ -76,7 +76,7 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// changePhase moves an evaluation to its next phase in the counts. Phases outside phase.Names are not counted.
+// changePhase moves an evaluation to its next phase in the counts. Phases outside evalphase.Names are not counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return

@@ -102,7 +102,7 @@ func (e *Evaluation) WaitsNow(reason string) {
 // End ends the evaluation and its current phase.
 func (e *Evaluation) End() { e.Enter("") }
 
-// Took records the duration of a phase in metrics. It ignores names that are not in phase.Names.
+// Took records the duration of a phase in metrics. It ignores names that are not in evalphase.Names.
 func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
 	if e == nil || e.active == nil {
 		return

@@ -10,11 +10,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
@@ -54,7 +54,7 @@ func (m *metrics) countLease(
 		case podmanagerv1.Phase_PHASE_QUEUED:
 			queued += took
 		default:
-			req.Measured.Took(ctx, phase.Name(p.GetPhase()), took)
+			req.Measured.Took(ctx, evalphase.Name(p.GetPhase()), took)
 		}
 	}
 	if queued > 0 {
@@ -67,7 +67,7 @@ func (m *metrics) countLease(
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
 	for step, took := range p.spent {
-		switch name := cmp.Or(phase.Name(step), queue); {
+		switch name := cmp.Or(evalphase.Name(step), queue); {
 		case name == queue:
 			queued += took
 		case step == podmanagerv1.Phase_PHASE_RESOLVING:

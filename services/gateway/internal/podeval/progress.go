@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
@@ -60,7 +60,7 @@ func (p *progress) recordWaiting(w *lease.Waiting) {
 }
 
 func (p *progress) enterPhase(w *lease.Waiting) {
-	name := cmp.Or(phase.Name(w.GetPhase()), queue)
+	name := cmp.Or(evalphase.Name(w.GetPhase()), queue)
 	p.measured.Enter(name)
 	if p.span.IsRecording() {
 		_, span := p.tracer.Start(p.ctx, "fn.lease."+name, trace.WithAttributes(

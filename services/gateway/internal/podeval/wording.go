@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
@@ -57,7 +57,7 @@ func describeWait(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"
 	}
-	words := cmp.Or(phase.Describe(phase.Name(w.GetPhase())), "asking the pod-manager")
+	words := cmp.Or(evalphase.Describe(evalphase.Name(w.GetPhase())), "asking the pod-manager")
 	if w.GetPosition() > 0 {
 		words = fmt.Sprintf("%s at position %d", words, w.GetPosition())
 	}

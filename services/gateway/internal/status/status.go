@@ -15,10 +15,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/version"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
@@ -87,9 +87,9 @@ func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, 
 	problems := s.warnings()
 	failures, last := 0, ""
 	for _, e := range s.history.Evaluations(evalhistory.Select{Failed: true}) {
-		if e.GetFault() == phase.System && now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())) < recent {
+		if e.GetFault() == evalphase.System && now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())) < recent {
 			failures++
-			image := path.Base(cmp.Or(phase.Image(e), "rejected"))
+			image := path.Base(cmp.Or(evalphase.Image(e), "rejected"))
 			last = cmp.Or(last, fmt.Sprintf("(%s) as %s: %s", image, e.GetCode(), e.GetReason()))
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, 
 		if w.GetLongest().AsDuration() > longWait {
 			waiting += w.GetCount()
 			first = cmp.Or(first, fmt.Sprintf("the longest for %s in the phase %s: %s",
-				phase.Short(w.GetLongest().AsDuration()), w.GetPhase(), cmp.Or(w.GetReason(), w.GetImage())))
+				evalphase.Short(w.GetLongest().AsDuration()), w.GetPhase(), cmp.Or(w.GetReason(), w.GetImage())))
 		}
 	}
 	if waiting > 0 {

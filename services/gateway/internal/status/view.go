@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/evalphase"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 )
 
@@ -22,7 +22,7 @@ type view struct {
 
 	Now      time.Time
 	Problems []string
-	Failures []*phase.Failures
+	Failures []*evalphase.Failures
 	Pools    []*podmanagerv1.Pool
 	Recent   []*gatewayv1.Evaluation
 	// Name shortens the name of an image.
@@ -40,13 +40,13 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	if v.Pools, err = listPools(ctx, lister); err != nil {
 		v.Problems = append([]string{"the pods are not known: " + err.Error()}, v.Problems...)
 	}
-	v.Problems = append(v.Problems, phase.PoolProblems(v.Pools)...)
+	v.Problems = append(v.Problems, evalphase.PoolProblems(v.Pools)...)
 	failed := s.history.Evaluations(evalhistory.Select{Failed: true})
-	v.Failures = phase.GroupFailures(failed)
-	v.Name = phase.ShortNames(status, v.Pools, v.Recent, failed)
+	v.Failures = evalphase.GroupFailures(failed)
+	v.Name = evalphase.ShortNames(status, v.Pools, v.Recent, failed)
 	// Sort functions and pools by problems first, and then by the amount of work.
 	slices.SortStableFunc(status.GetFunctions(), func(a, b *gatewayv1.GetStatusResponse_Function) int {
-		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
+		return cmp.Or(cmp.Compare(evalphase.Failed(b), evalphase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
 	})
 	slices.SortStableFunc(v.Pools, func(a, b *podmanagerv1.Pool) int {
 		return slices.Compare(troubleRank(b), troubleRank(a))
@@ -58,7 +58,7 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 // 1 for a failure (otherwise 0), the waiting requests, the pods that are not ready, and the leases.
 func troubleRank(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
-	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
+	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - evalphase.Ready(p), int(p.GetActive())}
 }
 
 // listPools returns the function pods, grouped into pools. It returns no pools if lister is nil.
@@ -82,12 +82,12 @@ func (v view) Longest() (longest time.Duration) {
 }
 
 // Ago returns a text for the time since an evaluation ended, such as "5s".
-func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(endTime(e))) }
+func (v view) Ago(e *gatewayv1.Evaluation) string { return evalphase.Short(v.Now.Sub(endTime(e))) }
 
 // Function returns the short name of an evaluation's image. It returns "(rejected)" if the image is unknown,
 // because the request was rejected before it was read completely.
 func (v view) Function(e *gatewayv1.Evaluation) string {
-	return cmp.Or(v.Name(phase.Image(e)), "(rejected)")
+	return cmp.Or(v.Name(evalphase.Image(e)), "(rejected)")
 }
 
 // Open reports whether the page shows the pods of a pool from the start. Users can unfold the pods of other pools.
@@ -100,7 +100,7 @@ func (v view) Expires(p *podmanagerv1.Pod) string {
 	if p.GetReclaimTime() == nil || p.GetActive() > 0 {
 		return ""
 	}
-	return phase.Short(p.GetReclaimTime().AsTime().Sub(v.Now))
+	return evalphase.Short(p.GetReclaimTime().AsTime().Sub(v.Now))
 }
 
 // endTime returns the time when an evaluation ended.
@@ -117,9 +117,9 @@ const shownRows = 20
 var functions = template.FuncMap{
 	"beyond": func(n int) bool { return n >= shownRows },
 	"ended":  func(e *gatewayv1.Evaluation) string { return endTime(e).UTC().Format(time.RFC3339) },
-	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
-	"short":  phase.Short,
-	"phases": func() []string { return phase.Names },
+	"failed": evalphase.Failed, "image": evalphase.Image, "ready": evalphase.Ready, "counts": evalphase.Counts, "took": evalphase.Took,
+	"short":  evalphase.Short,
+	"phases": func() []string { return evalphase.Names },
 	// units returns the width of a bar for the duration d. A bar for the duration total has the width barUnits. No bar is
 	// narrower than the width least.
 	"units": func(d, total time.Duration, least int) int {
@@ -128,7 +128,7 @@ var functions = template.FuncMap{
 	// class returns the CSS class for a failure. fault is its cause: function, caller or system. The system's failures are
 	// red.
 	"class": func(fault string) string {
-		return map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}[fault]
+		return map[string]string{"function": "busy", "caller": "faint", evalphase.System: "bad"}[fault]
 	},
 	"lower": func(name interface{ String() string }, prefix string) string {
 		return strings.ToLower(strings.TrimPrefix(name.String(), prefix))

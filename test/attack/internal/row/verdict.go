@@ -59,8 +59,8 @@ func (r Row) checkMemory() error {
 	}
 	var failures []error
 	if r.PeakLimit > 0 && r.Peak > r.PeakLimit {
-		failures = append(failures,
-			fmt.Errorf("%s of memory were in use, at most %s are permitted", formatMebibytes(r.Peak), formatMebibytes(r.PeakLimit)))
+		failures = append(failures, fmt.Errorf("%s of memory were in use, at most %s are permitted",
+			formatMebibytes(r.Peak), formatMebibytes(r.PeakLimit)))
 	}
 	if r.After > r.Before+kept {
 		failures = append(failures,

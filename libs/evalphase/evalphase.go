@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package phase names and describes the phases of an evaluation, such as "pull" and "run". The gateway, its status
+// Package evalphase names and describes the phases of an evaluation, such as "pull" and "run". The gateway, its status
 // page and the command line tool fnctl use this package.
-package phase
+package evalphase
 
 import (
 	"cmp"
