@@ -117,7 +117,8 @@ const shownRows = 20
 var functions = template.FuncMap{
 	"beyond": func(n int) bool { return n >= shownRows },
 	"ended":  func(e *gatewayv1.Evaluation) string { return endTime(e).UTC().Format(time.RFC3339) },
-	"failed": evalphase.Failed, "image": evalphase.Image, "ready": evalphase.Ready, "counts": evalphase.Counts, "took": evalphase.Took,
+	"failed": evalphase.Failed, "image": evalphase.Image, "ready": evalphase.Ready,
+	"counts": evalphase.Counts, "took": evalphase.Took,
 	"short":  evalphase.Short,
 	"phases": func() []string { return evalphase.Names },
 	// units returns the width of a bar for the duration d. A bar for the duration total has the width barUnits. No bar is
