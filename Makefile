@@ -207,7 +207,7 @@ SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 FILE_TESTS := /(charts|dashboards|deploy|guide|manifests|packagelist|release|settings|style)$$|/e2e/
 
 # Go does not notice changed manifests and rules.
-UNIT_STEPS := unit-workspace unit-test unit-deploy unit-functions unit-screens unit-browsers unit-simulations unit-rules
+UNIT_STEPS := unit-workspace unit-test unit-files unit-functions unit-screens unit-browsers unit-simulations unit-rules
 .PHONY: unit $(UNIT_STEPS)
 unit: prepare testdata-times ## Run the tests that need only this machine
 	@$(MAKE) --no-print-directory --keep-going $(UNIT_STEPS)
@@ -216,7 +216,7 @@ unit-workspace:
 unit-test:
 	$(if $(LINUX),cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -vE '$(FILE_TESTS)'),\
 	@echo "skipped: tests of the test bed and the chart, which need Linux")
-unit-deploy:
+unit-files:
 	cd test && go test -vet=off -count=1 $(if $(LINUX),$$(go list ./... | grep -E '$(FILE_TESTS)'),./deploy)
 unit-functions:
 	cd functions && $(GO_TEST) ./...
