@@ -93,7 +93,7 @@ func (c *podsCommand) run(ctx context.Context) error {
 
 // showPools prints the pools that the user selected, as JSON or as a table.
 func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
-	selected := &podmanagerv1.ListPoolsResponse{}
+	selected := &podmanagerv1.ListPoolsResponse{Problems: list.GetProblems()}
 	for _, pool := range list.GetPools() {
 		if c.isSelected(pool.GetKey()) {
 			selected.Pools = append(selected.Pools, pool)

@@ -199,5 +199,6 @@ func takeSnapshot(ctx context.Context, gateway *client.Gateway) (Snapshot, error
 		snapshot.Problems = append(snapshot.Problems, ui.OneLine(err.Error()))
 	}
 	snapshot.Pools = list.GetPools()
+	snapshot.Problems = append(snapshot.Problems, list.GetProblems()...)
 	return snapshot, ctx.Err()
 }

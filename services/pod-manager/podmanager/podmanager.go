@@ -200,7 +200,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	core := manager.New(manager.Config{
 		Inbox: inbox, Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
 		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
-		Synced:  synced, Obstacle: cluster.Obstacle,
+		Problem: keeper.Problem, Synced: synced, Obstacle: cluster.Obstacle,
 		Settings: cfg.initialSettings(templates.Current(), file.Settings(), callers.address == ""),
 		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: int(cfg.MaxMessageBytes),
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -36,11 +37,19 @@ func (c *Client) ListPools(
 	if err != nil {
 		return nil, err
 	}
-	lists, errs := c.listAll(ctx, req, replicas)
+	answers, errs := c.listAll(ctx, req, replicas)
 	if !slices.Contains(errs, nil) {
 		return nil, errors.Join(errs...)
 	}
-	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge()}, nil
+	lists, problems := make(views, len(replicas)), []string(nil)
+	for i, r := range replicas {
+		lists[r.Address()] = answers[i].GetPools()
+		problems = append(problems, answers[i].GetProblems()...)
+		if errs[i] != nil {
+			problems = append(problems, fmt.Sprintf("the pod-manager at %s does not answer: %v", r.Address(), errs[i]))
+		}
+	}
+	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge(), Problems: problems}, nil
 }
 
 // awaitReplicas looks up the replicas of the pod-manager in DNS, and retries until the lookup succeeds. When ctx
@@ -54,10 +63,10 @@ func (c *Client) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, error
 	}
 }
 
-// listAll queries all replicas concurrently. It returns the pools by replica, and an error or nil for each replica.
+// listAll queries all replicas concurrently. For each replica, it returns the answer or an error.
 func (c *Client) listAll(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica,
-) (views, []error) {
+) ([]*podmanagerv1.ListPoolsResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	answers := make([]*podmanagerv1.ListPoolsResponse, len(replicas))
@@ -73,11 +82,7 @@ func (c *Client) listAll(
 		})
 	}
 	asked.Wait()
-	lists := make(views, len(replicas))
-	for i, r := range replicas {
-		lists[r.Address()] = answers[i].GetPools()
-	}
-	return lists, errs
+	return answers, errs
 }
 
 // poolKey identifies a function's pool.

@@ -293,6 +293,9 @@ func TestPoolsOfAllReplicas(t *testing.T) {
 	if err != nil || len(list.GetPools()) != 2 || list.GetPools()[0].GetReplica() != "127.0.0.1" {
 		t.Errorf("listed %v, %v", list, err)
 	}
+	if got := list.GetProblems(); len(got) != 1 || !strings.Contains(got[0], "127.0.0.3:"+c.port+" does not answer") {
+		t.Errorf("listed the problems %q, want the replica that does not answer", got)
+	}
 	c.set("127.0.0.1") // the others go
 	for len(list.GetPools()) > 1 && err == nil {
 		list, err = m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})

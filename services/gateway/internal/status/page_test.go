@@ -33,6 +33,15 @@ func (f poolsFunc) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, err
 }
 
+// problems lists no pools, but problems of the pod-manager.
+type problems []string
+
+func (p problems) ListPools(
+	context.Context, *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
+	return &podmanagerv1.ListPoolsResponse{Problems: p}, nil
+}
+
 // active is what evaluations wait for that have not ended.
 type active []evalmetrics.Waiting
 
@@ -266,6 +275,7 @@ func TestPageOfAnEmptyGateway(t *testing.T) {
 	}{
 		"no pods":    {nil, "Pools and pods"},
 		"no answers": {poolsFunc(silent), "no &lt;replica&gt; answers"},
+		"no API":     {problems{"pod-manager-0: the API is away"}, `class="health trouble"><li>pod-manager-0: the API is away`},
 	}
 	for name, tc := range tests {
 		page := get(t, handler(evalhistory.New(), tc.pools), "/")

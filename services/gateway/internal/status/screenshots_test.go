@@ -63,7 +63,7 @@ func crowd(n int) http.Handler {
 		pools[1].LastFailure = "pull registry.example/fns/function-1:v1: 401 Unauthorized (check the pull secret)"
 		for range 7 {
 			add(catalog+"gatekeeper:v0.2.7", &gatewayv1.Evaluation{
-				Code: "unavailable", Fault: "system", Reason: "no pod-manager answers: dial tcp 10.0.0.7:9446: connection refused",
+				Code: "unavailable", Fault: "system", Reason: "no pod-manager answers: dial tcp 10.0.0.7:9448: connection refused",
 				Duration: durationpb.New(40 * time.Millisecond),
 			})
 		}

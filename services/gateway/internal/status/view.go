@@ -36,11 +36,12 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 		GetStatusResponse: status, Now: now, Problems: status.GetProblems(),
 		Recent: s.history.Evaluations(evalhistory.Select{Max: shownEvaluations}),
 	}
-	var err error
-	if v.Pools, err = listPools(ctx, lister); err != nil {
+	list, err := listPools(ctx, lister)
+	if err != nil {
 		v.Problems = append([]string{"the pods are not known: " + err.Error()}, v.Problems...)
 	}
-	v.Problems = append(v.Problems, evalphase.PoolProblems(v.Pools)...)
+	v.Pools = list.GetPools()
+	v.Problems = slices.Concat(v.Problems, list.GetProblems(), evalphase.PoolProblems(v.Pools))
 	failed := s.history.Evaluations(evalhistory.Select{Failed: true})
 	v.Failures = evalphase.GroupFailures(failed)
 	v.Name = evalphase.ShortNames(status, v.Pools, v.Recent, failed)
@@ -62,14 +63,13 @@ func troubleRank(p *podmanagerv1.Pool) []int {
 }
 
 // listPools returns the function pods, grouped into pools. It returns no pools if lister is nil.
-func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) {
+func listPools(ctx context.Context, lister Pools) (*podmanagerv1.ListPoolsResponse, error) {
 	if lister == nil {
-		return nil, nil
+		return &podmanagerv1.ListPoolsResponse{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, poolsTimeout)
 	defer cancel()
-	resp, err := lister.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
-	return resp.GetPools(), err
+	return lister.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
 }
 
 // Longest returns the duration of the longest evaluation on the page. The widths of all bars are relative to this

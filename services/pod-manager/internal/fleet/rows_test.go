@@ -3,9 +3,13 @@
 package fleet_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
 // simulate runs a simulation. What callers and the referee find fails the test.
@@ -72,7 +76,8 @@ func TestReplicaThatReachesNoPodDeletesNone(t *testing.T) {
 func TestReplicaWithoutAPIHandsItsCallersOn(t *testing.T) {
 	simulate(t, usual(), func(w *world) {
 		w.load(12, time.Second, 500*time.Millisecond, 5*time.Second)
-		w.owner(image(0)).link.Cut()
+		cut := w.owner(image(0))
+		cut.link.Cut()
 		w.load(12, time.Second, 500*time.Millisecond, 3*time.Second) // warm ones go on
 		w.forgetSlowest()
 		for n := range 30 { // of each replica
@@ -89,6 +94,13 @@ func TestReplicaWithoutAPIHandsItsCallersOn(t *testing.T) {
 		wait(30 * time.Second)
 		if slowest := w.counts().slowest; slowest > 2*time.Second {
 			t.Errorf("a cold start took %s, long after the outage began", slowest)
+		}
+		for _, r := range w.replicas {
+			list, err := r.ListPools(context.Background(), &podmanagerv1.ListPoolsRequest{})
+			told := slices.Contains(list.GetProblems(), r.name+": the Kubernetes API does not renew the Lease of this replica")
+			if err != nil || told != (r == cut) {
+				t.Errorf("%s lists the problems %q, %v", r.name, list.GetProblems(), err)
+			}
 		}
 	})
 }

@@ -57,6 +57,8 @@ type Config struct {
 	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it. OwnerOf
 	// is nil if this replica owns all functions.
 	OwnerOf func(image string) string
+	// Problem returns the problem that currently keeps this replica from owning functions, or "". It may be nil.
+	Problem func() string
 	// StandDown hands over functions to peers, because function pods do not answer this replica. The Manager passes an
 	// empty reason once pods answer again. StandDown must not block. It is nil if there are no other replicas.
 	StandDown func(reason string)

@@ -26,7 +26,13 @@ func (m *Manager) ListPools(
 		x, y := a.GetKey(), b.GetKey()
 		return cmp.Or(cmp.Compare(x.GetReference(), y.GetReference()), cmp.Compare(x.GetDigest(), y.GetDigest()))
 	})
-	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
+	list := &podmanagerv1.ListPoolsResponse{Pools: pools}
+	if m.config.Problem != nil {
+		if problem := m.config.Problem(); problem != "" {
+			list.Problems = []string{m.config.Replica + ": " + problem}
+		}
+	}
+	return list, nil
 }
 
 // listPools returns the pools that match a requested image. A function gets its pool after the lookup of its image.

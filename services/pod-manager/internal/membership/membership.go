@@ -234,6 +234,17 @@ func (k *Keeper) standDown(change func()) {
 // (aliveFor), when the peers consider the replica dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
+// Problem returns the reason that this replica cannot own functions: its Lease is not renewed, or no function pod
+// answers it. It returns an empty string if there is no such reason, also while this replica starts or stops.
+func (k *Keeper) Problem() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.view.at.IsZero() && k.isOverdue() {
+		return notRenewed
+	}
+	return k.unable
+}
+
 // Owners returns the current owners of functions. Before the first list of Leases, this replica owns all functions. It
 // also owns all functions if it has lacked the right to list Leases for 15 s (aliveFor).
 func (k *Keeper) Owners() Owners {

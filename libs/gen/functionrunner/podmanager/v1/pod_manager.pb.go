@@ -556,7 +556,10 @@ func (x *ListPoolsRequest) GetImage() string {
 type ListPoolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pools are the selected pools, ordered by reference and digest.
-	Pools         []*Pool `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"`
+	Pools []*Pool `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"`
+	// problems are sentences for people: what keeps a replica of the pod-manager from its
+	// work, such as a Kubernetes API that does not answer, or why a replica does not answer.
+	Problems      []string `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -594,6 +597,13 @@ func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
 func (x *ListPoolsResponse) GetPools() []*Pool {
 	if x != nil {
 		return x.Pools
+	}
+	return nil
+}
+
+func (x *ListPoolsResponse) GetProblems() []string {
+	if x != nil {
+		return x.Problems
 	}
 	return nil
 }
@@ -1659,9 +1669,10 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\x05phase\x18\x01 \x01(\x0e2#.functionrunner.podmanager.v1.PhaseR\x05phase\x125\n" +
 	"\bduration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bduration\"(\n" +
 	"\x10ListPoolsRequest\x12\x14\n" +
-	"\x05image\x18\x01 \x01(\tR\x05image\"M\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\"i\n" +
 	"\x11ListPoolsResponse\x128\n" +
-	"\x05pools\x18\x01 \x03(\v2\".functionrunner.podmanager.v1.PoolR\x05pools\")\n" +
+	"\x05pools\x18\x01 \x03(\v2\".functionrunner.podmanager.v1.PoolR\x05pools\x12\x1a\n" +
+	"\bproblems\x18\x02 \x03(\tR\bproblems\")\n" +
 	"\x11WatchPoolsRequest\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\"\xf8\x01\n" +
 	"\x12WatchPoolsResponse\x128\n" +
