@@ -30,7 +30,8 @@ const between = "\n== next block ==\n"
 //
 //   - "sh" runs, and a block of "text" or "diff" behind it is in its output;
 //   - "sh terminal" goes on running in a terminal of its own, until its page ends;
-//   - "sh cluster" needs a cluster, and "sh long" repeats much of `make test`: neither runs.
+//   - "sh cluster" needs a cluster, "sh release" the files of a release, and "sh long" repeats much of `make test`:
+//     these do not run.
 func TestFirstSteps(t *testing.T) {
 	home := t.TempDir()
 	env, ports := newUser(t)
@@ -97,7 +98,7 @@ serve() {
 			fmt.Fprintf(&text, "printf '%%s' '%s'\n%s", between, commands)
 		case "sh terminal":
 			fmt.Fprintf(&text, "serve '%s'\n", commands)
-		case "sh cluster", "sh long", "", "text", "diff":
+		case "sh cluster", "sh release", "sh long", "", "text", "diff":
 		default:
 			t.Errorf("a block of %q, of which this test does not know whether to run it", b.language)
 		}
