@@ -207,7 +207,7 @@ SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 FILE_TESTS := /(charts|dashboards|deploy|guide|manifests|packagelist|release|settings|style)$$|/e2e/
 
 # Go does not notice changed manifests and rules.
-UNIT_STEPS := unit-workspace unit-test unit-files unit-functions unit-screens unit-browsers unit-simulations unit-rules
+UNIT_STEPS := unit-workspace unit-test unit-files unit-functions unit-screens unit-browsers unit-sequential unit-rules
 .PHONY: unit $(UNIT_STEPS)
 unit: prepare testdata-times ## Run the tests that need only this machine
 	@$(MAKE) --no-print-directory --keep-going $(UNIT_STEPS)
@@ -226,8 +226,9 @@ unit-browsers:
 	! command -v chromium >/dev/null || { \
 	  (cd services/gateway && go test -vet=off -tags chromium -run Browser ./gateway) && \
 	  (cd test && go test -count=1 -vet=off -tags chromium -run Browsers ./deploy); }
-unit-simulations: # virtual time without the race detector
+unit-sequential: # long tests of code without concurrency, for which the race detector would need ten times as long
 	cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool
+	cd libs && CGO_ENABLED=0 go test -vet=off -run 'CostlyLists|Limits|CostGrows|DecodeEnds' ./resourcelist
 unit-rules:
 	! [ -x $(PROMETHEUS)/promtool ] || \
 	 (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -count=1 -tags promtool ./dashboards)

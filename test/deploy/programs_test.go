@@ -58,9 +58,13 @@ func TestProgramsUnderstandTheirSettings(t *testing.T) {
 	for _, name := range []string{"gateway", "image-resolver", "pod-manager", "function-runner"} {
 		programs[name] = program(t, "services/"+name)
 	}
+	started := map[string]bool{} // most components change the settings of one program
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		for _, d := range of[*appsv1.Deployment](objects) {
-			if program := programs[d.Name]; program != "" {
+			c := d.Spec.Template.Spec.Containers[0]
+			settings := fmt.Sprint(d.Name, c.Args, c.Env, c.VolumeMounts)
+			if program := programs[d.Name]; program != "" && !started[settings] {
+				started[settings] = true
 				understands(t, program, d.Spec.Template.Spec)
 			}
 		}

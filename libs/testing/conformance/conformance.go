@@ -32,6 +32,9 @@ type Target struct {
 	// UnknownImage is the expected code for an image that does not exist. The default is NotFound. It is used only if
 	// NamesFunctions is true.
 	UnknownImage codes.Code
+	// EvaluationsOnly leaves out the tests of requests that a server answers without an evaluation. Use it if the suite
+	// runs for the same server with another evaluator.
+	EvaluationsOnly bool
 }
 
 // Function is a function that the server under test evaluates.
@@ -86,11 +89,14 @@ func Run(t *testing.T, target Target) {
 	t.Run("passes bytes through", func(t *testing.T) { testBytes(t, target) })
 	t.Run("failures", func(t *testing.T) { testFailures(t, target) })
 	t.Run("limits", func(t *testing.T) { testLimits(t, target) })
-	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, target) })
 	t.Run("callers that cancel", func(t *testing.T) { testCancel(t, target) })
+	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
+	if target.EvaluationsOnly {
+		return
+	}
+	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, target) })
 	t.Run("protocols", func(t *testing.T) { testProtocols(t, target) })
 	t.Run("health and reflection", func(t *testing.T) { testHealth(t, target) })
-	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
 // leaveNothing wraps the function serve, which starts a server. At the end of each test, while the server still runs,

@@ -27,10 +27,12 @@ func Program(t testing.TB, dir, pkg string) string {
 	return path
 }
 
-// To builds the main package pkg, like `go build` in the directory dir, and writes the binary to path.
+// To builds the main package pkg, like `go build` in the directory dir, and writes the binary to the absolute path.
 func To(path, dir, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
-		"-o", path, pkg)
+	// `go build` links a program each time. `go run` caches linked programs, so it copies the program instead of running
+	// it.
+	cmd := exec.Command("go", "run", "-exec=cp", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false",
+		"-ldflags=-s -w", pkg, path)
 	cmd.Dir = dir
 	// With the settings of the Makefile, the build is fast, because most packages are already in Go's build cache. The
 	// test's own settings, such as a workspace, could also change the binary.

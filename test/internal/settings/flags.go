@@ -47,7 +47,7 @@ func GenerateFlags(root, document string) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "fnctl")
-	build := exec.Command("go", "build", "-o", program, ".")
+	build := exec.Command("go", "run", "-exec=cp", ".", program) // unlike go build, go run caches the program
 	build.Dir = filepath.Join(root, "fnctl")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build fnctl: %w\n%s", err, out)
