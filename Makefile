@@ -137,7 +137,7 @@ WITH_TEST_LOCK := $(if $(TEST_BED_POSSIBLE),mkdir -p $(CACHE); flock -n $(TEST_L
 # Two tiers. The first decides about a commit; a test belongs to it unless it is named among the others: here, and in
 # test/cluster.mk. Tests that compare durations are in the second tier, and run when nothing else does.
 COMMIT_TARGETS := check-generate unit check-proto check-modules lint kpt-compare-short demo first-steps
-LONG_TARGETS    = cross test-collector kpt-compare $(if $(AS_ROOT),new-user-short) $(if $(shell command -v npm),site) \
+LONG_TARGETS    = cross test-collector kpt-compare go-install $(if $(AS_ROOT),new-user-short) $(if $(shell command -v npm),site) \
   $(if $(TEST_BED_POSSIBLE),e2e-registries e2e-teardown)
 LONG_ALONE     := $(if $(LINUX),attack-short)
 
@@ -236,6 +236,10 @@ unit-rules:
 .PHONY: first-steps
 first-steps: ## Run the commands of the README and docs/first-steps that need neither a cluster nor root, in a new clone
 	cd test && go test -vet=off -count=1 -timeout 30m -tags firststeps -run FirstSteps ./guide
+
+.PHONY: go-install
+go-install: ## Install fnctl as users do, from the tags of a release in a clone
+	cd test && go test -vet=off -count=1 -tags goinstall -run GoInstall ./release
 
 NEW_USER = cd services/function-runner && go test -vet=off -count=1 -timeout 60m -tags newuser ./newuser
 
