@@ -275,7 +275,7 @@ func TestPageOfAnEmptyGateway(t *testing.T) {
 	}{
 		"no pods":    {nil, "Pools and pods"},
 		"no answers": {poolsFunc(silent), "no &lt;replica&gt; answers"},
-		"no API":     {problems{"pod-manager-0: the API is away"}, `class="health trouble"><li>pod-manager-0: the API is away`},
+		"no API":     {problems{"pod-manager-0: no API"}, `class="health trouble"><li>pod-manager-0: no API`},
 	}
 	for name, tc := range tests {
 		page := get(t, handler(evalhistory.New(), tc.pools), "/")
