@@ -238,7 +238,7 @@ func (u settingsUpdates) setFunctions(f map[string]cacheconfig.Entry) {
 }
 
 func (u settingsUpdates) setConfigs(c *functionconfig.Set) {
-	u(func(s *manager.Settings) { s.Configs = c })
+	u(func(s *manager.Settings) { s.Configs = *c })
 }
 
 func (u settingsUpdates) setTemplate(t podspec.Template) {

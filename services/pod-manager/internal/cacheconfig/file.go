@@ -36,7 +36,7 @@ type File struct {
 func Open(config Config) (*File, error) {
 	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)
-	if errors.Is(err, fs.ErrNotExist) || config.Path == "" {
+	if errors.Is(err, fs.ErrNotExist) {
 		config.Log.Info("there is no pod cache configuration: functions get their pods when they are used",
 			"file", config.Path)
 		return f, nil
@@ -76,10 +76,6 @@ func (f *File) Settings() map[string]Entry {
 
 // Run reloads the file after each change, and calls Config.Changed with the new settings, until ctx is done.
 func (f *File) Run(ctx context.Context) error {
-	if f.config.Path == "" {
-		<-ctx.Done()
-		return nil
-	}
 	const what = "pod cache configuration"
 	filewatch.Follow(ctx, f.config.Log, what, f.config.Path, f.content, f.parse, func(entries []Entry) {
 		f.entries = entries

@@ -17,7 +17,8 @@ import (
 // images of pods are counted separately.
 const maxImages = 100_000
 
-// Set combines the local binaries and the pod settings of all FunctionConfigs. It is immutable.
+// Set combines the local binaries and the pod settings of all FunctionConfigs. It is immutable. The zero value is the
+// Set without FunctionConfigs.
 type Set struct {
 	// Binaries contains the local binaries, sorted by the age of their FunctionConfigs, oldest first. The tag of an
 	// image may be a version constraint.
@@ -190,9 +191,6 @@ func (p *problems) addOnce(text string) {
 
 // Problems returns the problems of the FunctionConfig with the given name, as texts for users.
 func (s *Set) Problems(name string) []string {
-	if s == nil {
-		return nil
-	}
 	return s.problems[name]
 }
 
@@ -200,9 +198,6 @@ func (s *Set) Problems(name string) []string {
 // settings with a version constraint that the tag satisfies, then settings for all tags. Only settings for all tags
 // apply to an image without a tag.
 func (s *Set) Pod(name imagename.Name) (*Function, bool) {
-	if s == nil {
-		return nil, false
-	}
 	if name.Tag != "" {
 		if f, ok := s.pods[name.Repository+":"+name.Tag]; ok {
 			return f, true
@@ -221,9 +216,6 @@ func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 // The tag in this name may be a version constraint.
 func (s *Set) MinPods() map[string]int {
 	kept := map[string]int{}
-	if s == nil {
-		return kept
-	}
 	for image, f := range s.pods {
 		if len(f.Tags) > 0 {
 			kept[image] = f.MinPods

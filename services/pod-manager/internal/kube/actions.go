@@ -249,7 +249,7 @@ func (c *Cluster) Delete(action pool.Delete) {
 			c.log.WarnContext(ctx, "function pod not deleted", "pod", action.Name, "error", err)
 			c.config.Send(pool.DeleteFailed{Name: action.Name, UID: action.UID})
 		}
-		if !action.Foreign && !c.ownsImage(action.Function.Reference) { // the owner may have changed while the task waited
+		if !action.Foreign && !c.config.Owns(action.Function.Reference) { // the owner may have changed while the task waited
 			refuse(errNotOwner)
 			return
 		}
@@ -271,9 +271,6 @@ func (c *Cluster) Delete(action pool.Delete) {
 		c.removeServiceOf(ctx, id, uid)
 	})
 }
-
-// ownsImage reports whether this replica currently owns an image's function.
-func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
 // startingGrace is the maximum grace period, in seconds, of deleted pods that have not run yet. The kernel drops the
 // stop signal if the container's first process does not handle signals yet. The pod would then live for its full grace

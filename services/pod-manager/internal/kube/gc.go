@@ -56,7 +56,7 @@ func (c *Cluster) scanGarbage() {
 // cannot list the Leases of its peers owns no Services. Otherwise, all replicas would recreate a deleted Service, even
 // if its pod is being deleted. Once the replica can list the Leases again, the next scan recreates the Service.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
-	if !c.ownsImage(id) {
+	if !c.config.Owns(id) {
 		return
 	}
 	c.tasks.addLater(id, do)

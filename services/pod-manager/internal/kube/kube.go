@@ -47,7 +47,7 @@ type Config struct {
 	// init container. It is nil if a setting determines the mechanism.
 	Launching *Launching
 	// Owns reports whether this replica owns an image's function, and may delete the function's pods now. Garbage
-	// collection of Services passes a Service's id instead of an image. If Owns is nil, this replica owns everything.
+	// collection of Services passes a Service's id instead of an image.
 	Owns func(image string) bool
 	// Clock converts between this machine's clock and the API server's clock, for times in pods.
 	Clock     *kubeclient.Clock

@@ -77,6 +77,7 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 		Client: w.client, Namespace: namespace,
 		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Templates: builtin(t), Send: w.record,
 		ScanInterval: time.Minute, Clock: kubeclient.NewClock(slog.New(slog.DiscardHandler)), Telemetry: telemetry.Discard(),
+		Owns: func(string) bool { return true },
 	}
 	if change != nil {
 		change(&config)

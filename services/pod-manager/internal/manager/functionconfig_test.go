@@ -21,7 +21,7 @@ import (
 
 // configs returns FunctionConfigs for the tag v1 of example.com/fn: its podExecutor has these
 // fields, and the annotation these settings.
-func configs(fields map[string]any, settings string) *functionconfig.Set {
+func configs(fields map[string]any, settings string) functionconfig.Set {
 	pod := map[string]any{"tags": []any{"v1"}}
 	for name, value := range fields {
 		pod[name] = value
@@ -31,7 +31,7 @@ func configs(fields map[string]any, settings string) *functionconfig.Set {
 	}}}
 	u.SetName("fn")
 	u.SetAnnotations(map[string]string{functionconfig.SettingsAnnotation: settings})
-	return functionconfig.Compile([]*functionconfig.Config{functionconfig.Decode(u, "")}, "")
+	return *functionconfig.Compile([]*functionconfig.Config{functionconfig.Decode(u, "")}, "")
 }
 
 // TestAFunctionConfigReachesPods has a line of the pod cache configuration and then a
@@ -63,14 +63,14 @@ func TestAFunctionConfigReachesPods(t *testing.T) {
 				t.Errorf("the pod has the concurrency %d and the account %q: %s", last.Concurrency, own, reason)
 			}
 		}
-		put := func(s *functionconfig.Set) { m.Configure(func(all *manager.Settings) { all.Configs = s }) }
+		put := func(s functionconfig.Set) { m.Configure(func(all *manager.Settings) { all.Configs = s }) }
 		evaluate(1, 2, "", "the file's line counts")
 		overrides := map[string]any{"serviceAccountName": "functions"}
 		put(configs(map[string]any{"templateOverrides": overrides}, "maxConcurrency: 3"))
 		evaluate(2, 3, "functions", "the FunctionConfig wins, and makes the pod outdated")
 		put(configs(map[string]any{"timeToLive": "1h", "templateOverrides": overrides}, "maxConcurrency: 3"))
 		evaluate(2, 3, "functions", "a time to live shapes no pod")
-		put(nil)
+		put(functionconfig.Set{})
 		evaluate(3, 2, "", "without it, the file's line counts again")
 	})
 }
@@ -81,7 +81,7 @@ func TestAFunctionConfigThatGoesWhileItsFunctionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{}
 		m := start(t, c, resolver{})
-		put := func(s *functionconfig.Set) { m.Configure(func(all *manager.Settings) { all.Configs = s }) }
+		put := func(s functionconfig.Set) { m.Configure(func(all *manager.Settings) { all.Configs = s }) }
 		evaluate := func() lease.Lease {
 			t.Helper()
 			held, err := m.Lease(t.Context(), open("example.com/fn:v1"), quietly)
@@ -92,7 +92,7 @@ func TestAFunctionConfigThatGoesWhileItsFunctionRuns(t *testing.T) {
 		}
 		put(configs(nil, "maxConcurrency: 3"))
 		running := evaluate()
-		put(nil)
+		put(functionconfig.Set{})
 		next := evaluate()
 		if len(c.requests) != 2 || c.requests[1].Concurrency == 3 {
 			t.Fatalf("%d pods were created, want a second one without the settings: %+v", len(c.requests), c.requests)
@@ -154,7 +154,7 @@ func TestMinPodsOfAVersionConstraint(t *testing.T) {
 func TestMinPodsOfAFunctionConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := start(t, &cluster{}, resolver{})
-		put := func(minPods int, s *functionconfig.Set) string {
+		put := func(minPods int, s functionconfig.Set) string {
 			m.Configure(func(all *manager.Settings) {
 				all.MinPods = minPods
 				all.Configs = s

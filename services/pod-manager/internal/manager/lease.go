@@ -164,10 +164,7 @@ func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) 
 	granted := &lease.Granted{
 		Address: g.Address, Pod: g.Pod, Namespace: m.config.Namespace, PodUid: g.UID,
 		Reference: g.Function.Reference, Digest: g.Function.Digest, ColdStart: g.Cold,
-		MaxMessageBytes: int64(m.config.MaxMessageBytes),
-	}
-	if m.config.OwnerOf != nil {
-		granted.Owner = m.config.OwnerOf(g.Function.Reference)
+		MaxMessageBytes: int64(m.config.MaxMessageBytes), Owner: m.config.OwnerOf(g.Function.Reference),
 	}
 	if g.Identity != (pool.Identity{}) {
 		granted.Identity = &podmanagerv1.PodIdentity{Id: g.Identity.ID, Secret: g.Identity.Secret}

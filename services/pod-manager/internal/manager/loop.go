@@ -124,9 +124,7 @@ func (l *loop) standDown(reason string) {
 		l.config.Log.Warn("function pods do not answer; other replicas take over, and no pod is deleted",
 			"reason", reason)
 	}
-	if l.config.StandDown != nil {
-		l.config.StandDown(reason)
-	}
+	l.config.StandDown(reason)
 }
 
 // answerLease passes an answer to the caller that waits for the lease.

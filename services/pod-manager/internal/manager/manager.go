@@ -54,13 +54,12 @@ type Config struct {
 	// Obstacle returns the error that currently delays Synced, or nil. Leases fail at once after a [fault.Precondition]
 	// error, because only a user can remove its cause.
 	Obstacle func() error
-	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it. OwnerOf
-	// is nil if this replica owns all functions.
+	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it.
 	OwnerOf func(image string) string
 	// Problem returns the problem that currently keeps this replica from owning functions, or "". It may be nil.
 	Problem func() string
 	// StandDown hands over functions to peers, because function pods do not answer this replica. The Manager passes an
-	// empty reason once pods answer again. StandDown must not block. It is nil if there are no other replicas.
+	// empty reason once pods answer again. StandDown must not block.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings

@@ -73,7 +73,7 @@ type cluster struct {
 	// unprobed has the pods whose probes were cancelled, each with its UID.
 	unprobed []string
 	send     func(pool.Event)
-	ownerOf  func(image string) string
+	owners   map[string]string  // addresses of other replicas, by the images that they own
 	stop     context.CancelFunc // ends the manager
 }
 
@@ -147,7 +147,8 @@ func startMeasured(
 				TTL: time.Hour, ReadyTimeout: time.Minute,
 			},
 		},
-		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20, OwnerOf: c.ownerOf,
+		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20,
+		OwnerOf: func(image string) string { return c.owners[image] }, StandDown: func(string) {},
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Meter: meter,
 	})
 	c.send = m.Handle
@@ -413,8 +414,8 @@ func TestQueue(t *testing.T) {
 // TestOnlyOwnersNameThemselves lists a pool that this replica owns, and one that another replica owns.
 func TestOnlyOwnersNameThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := func(image string) string { return map[string]string{"example.com/other:v1": "10.0.0.2:9448"}[image] }
-		m := start(t, &cluster{ownerOf: others}, resolver{})
+		owners := map[string]string{"example.com/other:v1": "10.0.0.2:9448"}
+		m := start(t, &cluster{owners: owners}, resolver{})
 		for image, want := range map[string]string{"example.com/fn:v1": "replica-0", "example.com/other:v1": ""} {
 			if _, err := m.Lease(t.Context(), open(image), quietly); err != nil {
 				t.Fatal(err)

@@ -30,8 +30,7 @@ type Settings struct {
 	// [imagename.Name.Key].
 	Functions map[string]cacheconfig.Entry
 	// Configs contains the settings of FunctionConfig objects. They replace the settings in Functions for the same image.
-	// It is nil if there are no FunctionConfigs.
-	Configs *functionconfig.Set
+	Configs functionconfig.Set
 	// MinPods is the default minimum number of pods for each entry in Functions. Zero disables all minimum numbers of
 	// pods, even the numbers in Functions and Configs.
 	MinPods int

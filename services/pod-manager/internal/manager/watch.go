@@ -54,7 +54,7 @@ func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 		if !ok {
 			continue
 		}
-		if l.config.OwnerOf == nil || l.config.OwnerOf(f.Reference) == "" {
+		if l.config.OwnerOf(f.Reference) == "" {
 			status.Replica = l.config.Replica // this replica does not know the names of other owners
 		}
 		for _, pod := range status.GetPods() {

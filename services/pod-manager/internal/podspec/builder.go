@@ -114,7 +114,7 @@ func (b Builder) SettingsVersion(r Request) string {
 // optional references, because the image can set them if the pod does not.
 func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
-	c.Image = pinnedImage(r.Function)
+	c.Image = r.Function.Reference + "@" + r.Function.Digest
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	setMissing(c, b.Env)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
@@ -220,14 +220,6 @@ func shutdownTimeout(spec *corev1.PodSpec) []string {
 	}
 	grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
 	return []string{"--serve-shutdown-timeout=" + max(grace-10*time.Second, grace/2).String()}
-}
-
-// pinnedImage returns the reference of the function's image. It contains the digest if the digest is known.
-func pinnedImage(f Function) string {
-	if f.Digest == "" {
-		return f.Reference
-	}
-	return f.Reference + "@" + f.Digest
 }
 
 // Service builds the Service of the pod for a request. The caller owns the Service.

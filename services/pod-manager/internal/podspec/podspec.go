@@ -51,7 +51,7 @@ const (
 type Function struct {
 	// Reference is the image's canonical name without digest. It contains the tag, if there is a tag.
 	Reference string
-	// Digest is the digest of the image that pods run. If it is empty, pods run the image by its reference.
+	// Digest is the digest of the image that pods run.
 	Digest string
 	// Command is the command line of the image: its Entrypoint, followed by its Cmd.
 	Command []string
