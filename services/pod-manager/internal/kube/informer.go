@@ -78,7 +78,7 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 			return answer, err
 		}
 		o.recordFailure(ctx, err)
-		if !backoff.Wait(ctx, err) {
+		if !backoff.Wait(ctx) {
 			return answer, err
 		}
 	}

@@ -30,7 +30,7 @@ func Retry(ctx context.Context, do func(context.Context) error) error {
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
-		if !backoff.Wait(ctx, err) {
+		if !backoff.Wait(ctx) {
 			return last
 		}
 	}
@@ -68,20 +68,8 @@ func Outcome(err error) string {
 	return "NoAnswer"
 }
 
-// Backoff waits between attempts. The delays grow, unless the API server requests a delay. Use [NewBackoff].
-type Backoff struct{ waits retry.Backoff }
-
-// NewBackoff returns a Backoff for requests to the API server.
-func NewBackoff() *Backoff {
-	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
-}
-
-// Wait waits before the next attempt. The last attempt's error (after) may request a delay. Wait returns true after the
-// delay. It returns false if ctx is done first, or at once if the deadline of ctx is before the end of the delay.
-func (b *Backoff) Wait(ctx context.Context, after error) bool {
-	next := b.waits.Next()
-	if seconds, ok := apierrors.SuggestsClientDelay(after); ok {
-		next = time.Duration(seconds) * time.Second
-	}
-	return retry.Fits(ctx, next) && retry.Sleep(ctx, next)
+// NewBackoff returns the delays between requests to the API server. If the API server requests a delay, client-go waits
+// and repeats the request itself, before it returns an error.
+func NewBackoff() *retry.Backoff {
+	return &retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}
 }

@@ -17,7 +17,6 @@ import (
 var errNoAnswer = errors.New("connection refused")
 
 func TestRetry(t *testing.T) {
-	busy := apierrors.NewTooManyRequests("slow down", 2)
 	tests := map[string]struct {
 		reason  string
 		do      func(ctx context.Context, attempt int) error
@@ -37,18 +36,6 @@ func TestRetry(t *testing.T) {
 			"no caller waits for longer",
 			succeedAt(1000), errNoAnswer, 3 * time.Second, retryFor,
 			[2]int{5, 20},
-		},
-		"asked to wait": {"it says for how long", func(_ context.Context, attempt int) error {
-			if attempt == 1 {
-				return busy
-			}
-			return nil
-		}, nil, 2 * time.Second, 2 * time.Second, [2]int{2, 2}},
-		"asked to wait too long": {
-			"waiting would be in vain",
-			func(context.Context, int) error { return apierrors.NewTooManyRequests("slow down", 60) },
-			apierrors.NewTooManyRequests("slow down", 60), 0, 0,
-			[2]int{1, 1},
 		},
 		"no answer": {"an attempt that hangs ends in time", func(ctx context.Context, _ int) error {
 			<-ctx.Done()
