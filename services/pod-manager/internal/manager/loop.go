@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -21,8 +23,10 @@ type loop struct {
 	machine  *pool.Machine
 	// lookUpImage looks up an image in the background, and then calls the callback in the manager's main goroutine.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
-	ticks       int
-	waiters     map[pool.LeaseID]*waiter
+	// count increments a counter, with the reason as a label.
+	count   func(counter metric.Int64Counter, reason string)
+	ticks   int
+	waiters map[pool.LeaseID]*waiter
 	// images contains the image properties that new pods require, for each function with a pool.
 	images map[pool.Function]podspec.Function
 	// lookups contains the number of leases that wait for each image's lookup in a registry.
@@ -58,7 +62,7 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.Grant:
 		l.answerLease(a.Lease, answer{grant: a, maxTime: l.settings.entryOf(a.Function).MaxEvaluationTime})
 	case pool.Reject:
-		l.metrics.rejections.add(a.Class.String())
+		l.count(l.metrics.rejections, a.Class.String())
 		err := rejectionError(a)
 		if a.RetryAfter > 0 {
 			err = fault.WithRetryAfter(err, a.RetryAfter)
@@ -71,7 +75,7 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.Create:
 		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name,
 			"reason", a.Reason)
-		l.metrics.creations.add(string(a.Reason))
+		l.count(l.metrics.creations, string(a.Reason))
 		l.createPod(a)
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)

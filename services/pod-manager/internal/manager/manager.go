@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
@@ -106,6 +107,9 @@ func (m *Manager) Run(ctx context.Context) error {
 			m.postMessage(func(l *loop) { found(l, functionOf(resolved), err) })
 			return nil
 		})
+	}
+	l.count = func(counter metric.Int64Counter, reason string) {
+		counter.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason)))
 	}
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()

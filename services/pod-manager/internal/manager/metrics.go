@@ -5,7 +5,6 @@ package manager
 import (
 	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,7 +18,8 @@ import (
 
 // metrics contains the manager's counters and gauges.
 type metrics struct {
-	rejections, creations tally
+	rejections metric.Int64Counter
+	creations  metric.Int64Counter
 	// counts contains the numbers of functions and pods, updated every second.
 	counts atomic.Pointer[pool.Counts]
 	// waiting is the number of leases that are not granted yet, including leases that wait for the Kubernetes API or the
@@ -29,14 +29,15 @@ type metrics struct {
 }
 
 func newMetrics(meter metric.Meter) *metrics {
-	m := &metrics{}
+	m := &metrics{
+		rejections: telemetry.Must(meter.Int64Counter("fn.lease.rejections",
+			metric.WithDescription("Leases that were rejected. Labels: reason."))),
+		creations: telemetry.Must(meter.Int64Counter("fn.pod.creations",
+			metric.WithDescription(
+				"Function pods that were created: for leases that wait or share a pod, to keep a minimum, or to replace "+
+					"pods of another version. Labels: reason."))),
+	}
 	m.counts.Store(&pool.Counts{})
-	rejections := telemetry.Must(meter.Int64ObservableCounter("fn.lease.rejections",
-		metric.WithDescription("Leases that were rejected. Labels: reason.")))
-	creations := telemetry.Must(meter.Int64ObservableCounter("fn.pod.creations",
-		metric.WithDescription(
-			"Function pods that were created: for leases that wait or share a pod, to keep a minimum, or to replace "+
-				"pods of another version. Labels: reason.")))
 	waiting := telemetry.Must(meter.Int64ObservableGauge("fn.queue.depth",
 		metric.WithDescription(
 			"Leases that were not granted yet, whatever they wait for, including the Kubernetes API and "+
@@ -50,8 +51,6 @@ func newMetrics(meter metric.Meter) *metrics {
 	takeovers := telemetry.Must(meter.Int64ObservableCounter("fn.takeovers",
 		metric.WithDescription("Functions with pods that this replica took over from other replicas.")))
 	telemetry.Must(meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		m.rejections.observe(o, rejections)
-		m.creations.observe(o, creations)
 		o.ObserveInt64(waiting, m.waiting.Load())
 		m.observePods(o, pods)
 		now := m.counts.Load()
@@ -59,7 +58,7 @@ func newMetrics(meter metric.Meter) *metrics {
 		o.ObserveInt64(outdated, int64(now.Outdated))
 		o.ObserveInt64(takeovers, now.Takeovers)
 		return nil
-	}, rejections, creations, waiting, pods, owned, outdated, takeovers))
+	}, waiting, pods, owned, outdated, takeovers))
 	return m
 }
 
@@ -83,28 +82,4 @@ func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 // stateName returns the value of the metric label for the state of a pod, such as "ready".
 func stateName(s podmanagerv1.Pod_State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
-}
-
-// tally counts events by reason. The metric exporter reads the counts through the method observe. A normal counter
-// would require a context for each event, which the manager's main goroutine does not have.
-type tally struct {
-	mu     sync.Mutex
-	counts map[string]int64
-}
-
-func (t *tally) add(reason string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.counts == nil {
-		t.counts = make(map[string]int64)
-	}
-	t.counts[reason]++
-}
-
-func (t *tally) observe(o metric.Observer, counter metric.Int64Observable) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for reason, n := range t.counts {
-		o.ObserveInt64(counter, n, metric.WithAttributes(attribute.String("reason", reason)))
-	}
 }
