@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -111,7 +112,7 @@ func (g *Gateway) Close() error {
 
 // Evaluate implements [pipeline.Evaluator]. Each error is a [pipeline.FunctionError] or a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	if ctx.Value(traceKey{}) == nil {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
 		ctx, _ = Traced(ctx) // users find a failed evaluation in the gateway's log by the trace id
 	}
 	resp, err := g.rpc.EvaluateFunction(withTraceparent(ctx), &evaluator.EvaluateFunctionRequest{

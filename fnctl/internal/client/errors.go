@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
 
@@ -63,7 +64,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	problem, advice := g.explainText(req, cerr)
 	call := &CallError{Problem: problem, Advice: advice, Lasting: lasting(cerr), Cause: err}
 	if _, _, isImage := explainImage(req.Image, cerr.Message(), g.local); !isImage && !g.local && systemFailed(cerr) {
-		call.Trace, _ = ctx.Value(traceKey{}).(string)
+		call.Trace = trace.SpanContextFromContext(ctx).TraceID().String()
 	}
 	g.suggestImage(ctx, req.Image, call)
 	return call
