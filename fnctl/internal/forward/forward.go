@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"sync"
 	"time"
 )
 
@@ -40,19 +41,13 @@ func (c Config) args() []string {
 // Forwarder connects to a gateway inside a cluster through kubectl port-forward. It starts kubectl at the first
 // connection. Callers must close the forwarder.
 type Forwarder struct {
-	config Config
-	// turn is a lock in the form of a channel of capacity 1. The channel contains the running kubectl process, or nil if
-	// none was started. A goroutine that receives this value must send a process or nil back. This prevents two goroutines
-	// from starting kubectl concurrently.
-	turn chan *process
+	config  Config
+	mu      sync.Mutex // held while kubectl starts, so that it is started only once
+	current *process   // latest kubectl process, or nil before the first connection
 }
 
 // New returns a forwarder.
-func New(config Config) *Forwarder {
-	f := &Forwarder{config: config, turn: make(chan *process, 1)}
-	f.turn <- nil
-	return f
-}
+func New(config Config) *Forwarder { return &Forwarder{config: config} }
 
 // startTimeout is the timeout for the start of kubectl and its connection to the gateway's pod.
 const startTimeout = 30 * time.Second
@@ -72,31 +67,27 @@ func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 
 // address returns the local address where kubectl listens. It starts kubectl unless kubectl already runs.
 func (f *Forwarder) address(ctx context.Context) (string, error) {
-	var current *process
-	select {
-	case current = <-f.turn:
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.current != nil && f.current.isRunning() {
+		return f.current.address, nil
 	}
-	defer func() { f.turn <- current }()
-	if current != nil && current.isRunning() {
-		return current.address, nil
-	}
-	limited, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	next, err := start(limited, f.config.args())
+	next, err := start(ctx, f.config.args())
 	if err != nil {
 		return "", err
 	}
-	current = next
-	return current.address, nil
+	f.current = next
+	return next.address, nil
 }
 
 // Close stops kubectl. Callers must not use the forwarder afterwards.
 func (f *Forwarder) Close() error {
-	if current := <-f.turn; current != nil {
-		current.end()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.current != nil {
+		f.current.end()
 	}
-	f.turn <- nil
 	return nil
 }
