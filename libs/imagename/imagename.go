@@ -151,6 +151,16 @@ func (n Name) String() string {
 	return s
 }
 
+// SplitTag splits an image name without a digest into repository and tag. The tag is empty if the name contains no tag.
+// The port of a registry is not a tag.
+func SplitTag(image string) (repository, tag string) {
+	colon := strings.LastIndexByte(image, ':')
+	if colon < 0 || strings.Contains(image[colon:], "/") {
+		return image, ""
+	}
+	return image[:colon], image[colon+1:]
+}
+
 // Short returns the last path segment and the tag, such as "set-namespace:v0.4.5", for display to users. Images of
 // different registries may have the same short name.
 func (n Name) Short() string { return Name{Repository: path.Base(n.Repository), Tag: n.Tag}.String() }

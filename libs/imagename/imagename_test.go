@@ -126,6 +126,17 @@ func TestIsPrefix(t *testing.T) {
 	}
 }
 
+func TestSplitTag(t *testing.T) {
+	for image, want := range map[string][2]string{
+		"example.com/fn:v1": {"example.com/fn", "v1"}, "fn:v1": {"fn", "v1"}, "fn": {"fn", ""}, "": {"", ""},
+		"localhost:5000/fn": {"localhost:5000/fn", ""}, "localhost:5000/fn:v1": {"localhost:5000/fn", "v1"},
+	} {
+		if repository, tag := imagename.SplitTag(image); repository != want[0] || tag != want[1] {
+			t.Errorf("SplitTag(%q) = %q, %q, want %q", image, repository, tag, want)
+		}
+	}
+}
+
 func TestShort(t *testing.T) {
 	for want, name := range map[string]imagename.Name{
 		"fn:v1": {Repository: "example.com/a/fn", Tag: "v1"},

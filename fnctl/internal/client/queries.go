@@ -13,10 +13,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
@@ -160,10 +160,10 @@ func nearestImage(wrong string, images []string) string {
 		if !strings.Contains(wrong, "/") {
 			image = path.Base(image)
 		}
-		repository, _ := kptfile.CutTag(image)
+		repository, _ := imagename.SplitTag(image)
 		byRepository[repository] = image
 	}
 	const maxEdits = 2
-	repository, _ := kptfile.CutTag(wrong)
+	repository, _ := imagename.SplitTag(wrong)
 	return byRepository[typo.Nearest(repository, slices.Sorted(maps.Keys(byRepository)), maxEdits)]
 }

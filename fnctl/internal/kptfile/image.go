@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // catalog is the prefix that kpt, and by default each gateway, prepends to images without a slash.
@@ -38,21 +40,12 @@ func ImageName(image, tag string) string {
 // ShortName returns an image's name without the registry of kpt's function catalog, which users may omit.
 func ShortName(image string) string { return strings.TrimPrefix(image, catalog) }
 
-// CutTag splits an image name into repository and tag. The port of a registry is not a tag.
-func CutTag(image string) (repository, tag string) {
-	colon := strings.LastIndexByte(image, ':')
-	if colon < 0 || strings.Contains(image[colon:], "/") {
-		return image, ""
-	}
-	return image[:colon], image[colon+1:]
-}
-
 // MayMean reports whether a user's name image may mean the gateway's image name reference. The user may have omitted
 // the registry and directories. If tag is set, reference may have any tag, because tag may be a constraint.
 func MayMean(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
-	repository, own := CutTag(image)
-	have, haveTag := CutTag(reference)
+	repository, own := imagename.SplitTag(image)
+	have, haveTag := imagename.SplitTag(reference)
 	if have != repository && !strings.HasSuffix(have, "/"+repository) {
 		return false
 	}

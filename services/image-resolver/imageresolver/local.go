@@ -61,7 +61,7 @@ func (l *Local) ResolveImage(
 	if err != nil {
 		return nil, err
 	}
-	repository, tag := splitReference(resolved.GetReference())
+	repository, tag := imagename.SplitTag(resolved.GetReference())
 	if req.GetTagConstraint() == "" && strings.Contains(req.GetImage(), "@") {
 		tag = "" // registries ignore the tag of a name with a digest
 	}
@@ -71,15 +71,6 @@ func (l *Local) ResolveImage(
 		WorkingDir: resolved.GetWorkingDir(), User: resolved.GetUser(),
 	})
 	return resolved, nil
-}
-
-// splitReference splits an image reference into its repository and its tag, which may be empty.
-func splitReference(reference string) (repository, tag string) {
-	colon := strings.LastIndexByte(reference, ':')
-	if colon < strings.LastIndexByte(reference, '/') {
-		return reference, "" // the colon belongs to the registry's port
-	}
-	return reference[:colon], reference[colon+1:]
 }
 
 // noteName stores an image name with its digest if the store already contains the image. Otherwise it keeps the
@@ -197,7 +188,7 @@ func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(s
 	if err != nil {
 		return "", err
 	}
-	repository, _ := splitReference(resolved.GetReference())
+	repository, _ := imagename.SplitTag(resolved.GetReference())
 	_, release, err := l.Open(ctx, repository, resolved.GetDigest(), phase)
 	if err != nil {
 		return "", err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // nonRoot is the user ID of containers whose image does not set a numeric user.
@@ -189,10 +191,8 @@ func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 // repositoryOf returns an image's name without tag and digest.
 func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
-	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
-		image = image[:i]
-	}
-	return image
+	repository, _ := imagename.SplitTag(image)
+	return repository
 }
 
 const (
