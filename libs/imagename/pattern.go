@@ -12,13 +12,7 @@ import (
 
 // Pattern is a pattern of image repositories, for settings such as allow lists. "*" matches any text without a
 // slash, and "**" matches any text. For example, ghcr.io/example/** matches all repositories below ghcr.io/example.
-type Pattern struct {
-	// prefix and suffix are the texts before the first "*" and after the last "*". If exact is true, the pattern contains
-	// no "*", and prefix is the whole pattern. If open is true, the pattern consists of prefix and a final "**".
-	prefix, suffix string
-	exact, open    bool
-	expr           *regexp.Regexp // nil if exact or open is true
-}
+type Pattern struct{ expr *regexp.Regexp }
 
 // ParsePattern parses a pattern. It makes the pattern's registry canonical, so that a pattern for index.docker.io
 // also matches images of docker.io.
@@ -29,22 +23,14 @@ func ParsePattern(text string) (Pattern, error) {
 	if err := checkRepository(text); err != nil {
 		return Pattern{}, err
 	}
-	text = CanonicalRepository(text)
-	prefix, rest, _ := strings.Cut(text, "*")
-	switch {
-	case !strings.Contains(text, "*"):
-		return Pattern{prefix: text, exact: true}, nil
-	case rest == "*":
-		return Pattern{prefix: prefix, open: true}, nil
-	}
-	expr := regexp.QuoteMeta(text)
+	expr := regexp.QuoteMeta(CanonicalRepository(text))
 	expr = strings.ReplaceAll(expr, `\*\*`, `.*`)
 	expr = strings.ReplaceAll(expr, `\*`, `[^/]*`)
-	compiled, err := regexp.Compile("^" + expr + "$")
+	compiled, err := regexp.Compile("(?s)^" + expr + "$") // (?s) lets "**" match line ends
 	if err != nil {
 		return Pattern{}, fmt.Errorf("pattern %q: %w", text, err)
 	}
-	return Pattern{prefix: prefix, suffix: text[strings.LastIndexByte(text, '*')+1:], expr: compiled}, nil
+	return Pattern{expr: compiled}, nil
 }
 
 // checkRepository returns an error for a pattern that cannot match any repository, because a rule with this pattern
@@ -69,22 +55,7 @@ func checkRepository(pattern string) error {
 }
 
 // Match reports whether the pattern matches a repository in canonical spelling.
-func (p *Pattern) Match(repository string) bool {
-	switch {
-	case p.exact:
-		return repository == p.prefix
-	case !strings.HasPrefix(repository, p.prefix) || !strings.HasSuffix(repository, p.suffix):
-		return false
-	default:
-		return p.open || p.expr.MatchString(repository)
-	}
-}
-
-// Exact returns the only repository that the pattern matches, or false if the pattern contains "*".
-func (p *Pattern) Exact() (repository string, ok bool) { return p.prefix, p.exact }
-
-// Prefix returns the text before the first "*". Each matching repository begins with this text.
-func (p *Pattern) Prefix() string { return p.prefix }
+func (p Pattern) Match(repository string) bool { return p.expr.MatchString(repository) }
 
 // Patterns is a list of patterns. It matches an image if any of the patterns matches the image's repository. An
 // empty list matches no image.
