@@ -64,8 +64,8 @@ func (s *Service) conclude(
 	if err != nil {
 		return Result{}, s.platformFailure(failure, err)
 	}
-	envelope, parseErr := resourcelist.Parse(ctx, out.Output)
-	failure.Results = envelope.Results
+	results, parseErr := resourcelist.Parse(ctx, out.Output)
+	failure.Results = results
 	switch {
 	case parseErr != nil && errors.Is(parseErr, ctx.Err()):
 		return Result{}, Interrupted(ContextErr(ctx), image, took, "what the function wrote waited to be read")
@@ -78,7 +78,7 @@ func (s *Service) conclude(
 	case parseErr != nil && !s.cfg.AnyOutput:
 		return Result{}, s.fail(failure, OutputInvalid, parseErr)
 	}
-	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil
+	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: results}, nil
 }
 
 // explainKill returns the cause of a SIGKILL in parentheses, worded as in Porch. It returns an empty string if the

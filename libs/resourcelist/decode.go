@@ -14,20 +14,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decodeList decodes a whole ResourceList and returns its envelope. It is slow, and we use it only for lists that
+// decodeList decodes a whole ResourceList and returns its results. It is slow, and we use it only for lists that
 // outlineList does not recognize.
-func decodeList(ctx context.Context, data []byte) (Envelope, error) {
+func decodeList(ctx context.Context, data []byte) ([]Result, error) {
 	document, fields, err := decodeFields(ctx, data)
 	if err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
 	err = cmp.Or(checkKind(fields["kind"]), checkShape("functionConfig", fields["functionConfig"], yaml.MappingNode),
 		checkShape("items", fields["items"], yaml.SequenceNode))
 	if err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
-	results, err := document.decodeResultsField(ctx, fields["results"])
-	return Envelope{Results: results}, err
+	return document.decodeResultsField(ctx, fields["results"])
 }
 
 // decodeFields decodes the YAML document in data, and returns the document and its top-level fields.

@@ -19,9 +19,9 @@ results:
   resourceRef: {apiVersion: v1, kind: ConfigMap, name: settings}
   field: {path: data.port}
 `
-	envelope, err := resourcelist.Parse(context.Background(), []byte(list))
-	fmt.Println(resourcelist.FormatResults(envelope.Results), err)
-	fmt.Println(resourcelist.Worst(envelope.Results))
+	results, err := resourcelist.Parse(context.Background(), []byte(list))
+	fmt.Println(resourcelist.FormatResults(results), err)
+	fmt.Println(resourcelist.Worst(results))
 	// Output:
 	// [error] v1/ConfigMap/settings data.port: the field is required <nil>
 	// error

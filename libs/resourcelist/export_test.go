@@ -11,24 +11,24 @@ import (
 var AsJSON = asJSON
 
 // Decode is the path of Parse that decodes all of a list.
-func Decode(data []byte) (Envelope, error) {
+func Decode(data []byte) ([]Result, error) {
 	if err := checkUTF8(data); err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
 	if _, err := checkLimits(data); err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
 	return decodeList(context.Background(), data)
 }
 
 // Recognise is the path of Parse that decodes the results alone.
-func Recognise(data []byte) (Envelope, bool) {
-	found, ok := outlineList(data)
+func Recognise(data []byte) ([]Result, bool) {
+	lines, ok := outlineList(data)
 	if !ok {
-		return Envelope{}, false
+		return nil, false
 	}
-	envelope, err := found.decodeResultLines(context.Background())
-	return envelope, err == nil
+	results, err := decodeResultLines(context.Background(), lines)
+	return results, err == nil
 }
 
 // What is decoded in full at a time, in bytes of memory.

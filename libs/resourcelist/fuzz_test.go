@@ -95,7 +95,7 @@ func checkParse(t *testing.T, document []byte) {
 		t.Fatalf("Parse: error %q, the full decode %q\n%q", text(err), text(wantErr), document)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("envelope of %q (-full decode +Parse):\n%s", document, diff)
+		t.Fatalf("results of %q (-full decode +Parse):\n%s", document, diff)
 	}
 	if err != nil && isStricter(err) {
 		return
@@ -104,7 +104,7 @@ func checkParse(t *testing.T, document []byte) {
 	if (err == nil) != (kyamlErr == nil) {
 		t.Fatalf("Parse: error %q, kyaml %q\n%q", text(err), text(kyamlErr), document)
 	}
-	if diff := cmp.Diff(results, got.Results); diff != "" {
+	if diff := cmp.Diff(results, got); diff != "" {
 		t.Fatalf("results of %q (-kyaml +Parse):\n%s", document, diff)
 	}
 }

@@ -36,7 +36,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" || len(got.Results) == 0 {
+			if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
 				t.Errorf("results (-full decode +fast path):\n%s", diff)
 			}
 		})

@@ -24,7 +24,7 @@ func TestParseRealisticLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("envelope (-full decode +fast path):\n%s", diff)
+		t.Errorf("results (-full decode +fast path):\n%s", diff)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestParseAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkParse compares both ways to the same envelope.
+// BenchmarkParse compares both ways to the same results.
 func BenchmarkParse(b *testing.B) {
 	for _, n := range []int{1, 200, 2000} {
 		data := realisticList(n)

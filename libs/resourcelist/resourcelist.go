@@ -16,14 +16,8 @@ import (
 // ErrNotUTF8 is the error that Parse wraps if the list is not UTF-8.
 var ErrNotUTF8 = errors.New("is not UTF-8")
 
-// Envelope contains the parts of a ResourceList that the function runner needs.
-type Envelope struct {
-	// Results contains the list's results, in the list's order.
-	Results []Result
-}
-
-// Parse validates the ResourceList in data and returns its envelope. If data is not valid, the error names the
-// problem and its line. The requirements are:
+// Parse validates the ResourceList in data and returns the list's results, in the list's order. If data is not valid,
+// the error names the problem and its line. The requirements are:
 //
 //   - data is a single YAML or JSON document in UTF-8. A second document is an error, even if it is empty, and so
 //     is a document marker (---) after the first line. kyaml would then read the list as an ordinary resource.
@@ -36,58 +30,53 @@ type Envelope struct {
 //   - The number of values is limited in relation to the size, and there are at most 64 %TAG directives, because
 //     these numbers determine the cost of decoding.
 //
-// The envelope does not refer to the memory of data. If ctx is canceled first, Parse returns the error of ctx.
-func Parse(ctx context.Context, data []byte) (Envelope, error) {
-	found, ok, err := inTurn(ctx, data)
+// The results do not refer to the memory of data. If ctx is canceled first, Parse returns the error of ctx.
+func Parse(ctx context.Context, data []byte) ([]Result, error) {
+	lines, ok, err := inTurn(ctx, data)
 	if err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
 	if ok {
-		envelope, err := found.decodeResultLines(ctx)
+		results, err := decodeResultLines(ctx, lines)
 		if err == nil || ctx.Err() != nil {
-			return envelope, err
+			return results, err
 		}
 	}
 	if err := checkUTF8(data); err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
 	values, err := checkLimits(data)
 	if err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
 	release, err := decoding.acquireDecode(ctx, decodeCost(len(data), values))
 	if err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
 	defer release()
 	return decodeList(ctx, data)
 }
 
 // inTurn calls outlineList. If too many large lists are being scanned, inTurn waits first.
-func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err error) {
+func inTurn(ctx context.Context, data []byte) (resultLines []byte, ok bool, err error) {
 	release, err := decoding.acquireScan(ctx, len(data))
 	if err != nil {
-		return outlinedList{}, false, err
+		return nil, false, err
 	}
 	defer release()
-	found, ok = outlineList(data)
-	return found, ok, nil
+	resultLines, ok = outlineList(data)
+	return resultLines, ok, nil
 }
 
 const kind = "ResourceList"
 
-// outlinedList is a ResourceList that package blockyaml has found valid. Only its results still need decoding.
-type outlinedList struct {
-	// results contains the lines of the field "results". It is nil if the list contains no results.
-	results []byte
-}
-
 // outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false for other lists.
-// Only a full decode can then determine whether the list is invalid or only in an unusual style.
-func outlineList(data []byte) (found outlinedList, ok bool) {
+// Only a full decode can then determine whether the list is invalid or only in an unusual style. resultLines contains
+// the lines of the field "results", which still need decoding. It is nil if the list contains no results.
+func outlineList(data []byte) (resultLines []byte, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
-		return outlinedList{}, false
+		return nil, false
 	}
 	isList := false
 	for _, entry := range entries {
@@ -100,13 +89,13 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 		case "items":
 			ok = entry.Type == blockyaml.Sequence || entry.Type == blockyaml.Null
 		case "results":
-			found.results = entry.Lines
+			resultLines = entry.Lines
 		}
 		if !ok {
-			return outlinedList{}, false
+			return nil, false
 		}
 	}
-	return found, isList
+	return resultLines, isList
 }
 
 // freeResults is the maximum size of results, in bytes, that we decode without waiting for other decodes.
@@ -115,25 +104,24 @@ const freeResults = 4 << 10
 // decodeResultLines decodes the results without the rest of the list. If it fails before ctx is done, callers must
 // decode the whole list. The results may still be valid together with the rest, because some limits grow with the size
 // of the list.
-func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
-	if r.results == nil {
-		return Envelope{}, nil
+func decodeResultLines(ctx context.Context, lines []byte) ([]Result, error) {
+	if lines == nil {
+		return nil, nil
 	}
-	values, err := checkLimits(r.results)
+	values, err := checkLimits(lines)
 	if err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
-	if len(r.results) > freeResults {
-		release, err := decoding.acquireDecode(ctx, decodeCost(len(r.results), values))
+	if len(lines) > freeResults {
+		release, err := decoding.acquireDecode(ctx, decodeCost(len(lines), values))
 		if err != nil {
-			return Envelope{}, err
+			return nil, err
 		}
 		defer release()
 	}
-	document, fields, err := decodeFields(ctx, r.results)
+	document, fields, err := decodeFields(ctx, lines)
 	if err != nil {
-		return Envelope{}, err
+		return nil, err
 	}
-	results, err := document.decodeResultsField(ctx, fields["results"])
-	return Envelope{Results: results}, err
+	return document.decodeResultsField(ctx, fields["results"])
 }

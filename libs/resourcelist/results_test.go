@@ -130,7 +130,7 @@ func TestParseResults(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Parse(%q): %v", tc.document, err)
 			}
-			if diff := cmp.Diff(tc.want, got.Results); diff != "" {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Parse(%q): results (-want +got):\n%s", tc.document, diff)
 			}
 		})

@@ -146,8 +146,8 @@ func TestParseAccepts(t *testing.T) {
 			if err != nil {
 				t.Errorf("Parse(%q): %v", tc.document, err)
 			}
-			if diff := cmp.Diff(resourcelist.Envelope{}, got); diff != "" {
-				t.Errorf("Parse(%q): envelope (-want +got):\n%s", tc.document, diff)
+			if diff := cmp.Diff([]resourcelist.Result(nil), got); diff != "" {
+				t.Errorf("Parse(%q): results (-want +got):\n%s", tc.document, diff)
 			}
 		})
 	}

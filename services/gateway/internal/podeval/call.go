@@ -64,10 +64,10 @@ func (e *Evaluator) callPod(
 // such a program must not get into the caller's package.
 func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
-	envelope, err := resourcelist.Parse(ctx, list)
+	results, err := resourcelist.Parse(ctx, list)
 	switch {
 	case err == nil:
-		return envelope.Results, nil
+		return results, nil
 	case ctx.Err() != nil:
 		return nil, interruptedError(ctx, image, time.Since(start), "reading what the function wrote")
 	default:
