@@ -142,8 +142,8 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 // applyFile applies a new version of the configuration file. It logs a warning for each mistake, such as an unknown
 // field.
 func (e *Evaluator) applyFile(table *table) {
-	for _, field := range table.unknown {
-		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
+	for _, part := range table.ignored {
+		e.log.Warn("part of the exec configuration ignored", "file", e.cfg.File, "part", part)
 	}
 	for _, image := range table.repeated {
 		e.log.Warn("exec configuration names an image twice: the first entry counts", "image", image)

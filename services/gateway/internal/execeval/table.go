@@ -30,9 +30,9 @@ type table struct {
 	maxTime map[string]time.Duration
 	// tags maps a repository to its tags that are mapped to a binary. Version constraints are only in the map ranges.
 	tags map[string][]string
-	// repeated are images that occur in several entries of the configuration file. unknown are the file's unknown
-	// fields. Both are logged as warnings.
-	repeated, unknown []string
+	// repeated are images that occur in several entries of the configuration file. ignored describes the parts of the
+	// file that are ignored, such as unknown fields. Both are logged as warnings.
+	repeated, ignored []string
 }
 
 // tagRange maps all tags that satisfy a version constraint to a binary.
@@ -57,13 +57,13 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 // The directory dir contains the binaries. Image names without a slash get the given prefix. The argument prefork is
 // the number of spare processes, started in advance, for each binary without its own setting.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
-	file, unknown, err := parseFile(content)
+	file, ignored, err := parseFile(content)
 	if err != nil {
 		return nil, err
 	}
 	t := &table{
 		binaries: map[string]string{}, tags: map[string][]string{}, prefork: map[string]int{},
-		maxTime: map[string]time.Duration{}, unknown: unknown,
+		maxTime: map[string]time.Duration{}, ignored: ignored,
 	}
 	for i, entry := range file.Functions {
 		if err := checkName(entry.Function); err != nil {

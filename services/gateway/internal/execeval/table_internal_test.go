@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
@@ -115,17 +117,22 @@ functions:
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "version, functions[0].image, functions[1].Prefork, functions[2].Prefork"
-	if got := strings.Join(table.unknown, ", "); got != want {
-		t.Errorf("unknown are %s", got)
+	want := []string{
+		"line 2: field version not found in type execeval.configFile",
+		"line 4: field image not found in type execeval.configEntry",
+		"line 5: field Prefork not found in type execeval.configEntry",
+		"line 5: field Prefork not found in type execeval.configEntry", // by the alias
+	}
+	if diff := cmp.Diff(want, table.ignored); diff != "" {
+		t.Errorf("ignored (-want, +got):\n%s", diff)
 	}
 }
 
 func TestTableOfSeveralDocuments(t *testing.T) {
 	const first = "functions: [{function: a, images: [a]}]\n---\n"
 	for rest, want := range map[string]string{
-		"functions: [{function: b, images: [b]}]\n": "(a second document)",
-		"functions: [\n": "(a second document)",
+		"functions: [{function: b, images: [b]}]\n": "a second document",
+		"functions: [\n": "a second document",
 		"# nothing\n":    "",
 		"...\n":          "",
 	} {
@@ -133,8 +140,8 @@ func TestTableOfSeveralDocuments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(table.unknown, ", "); got != want || len(table.binaries) != 1 {
-			t.Errorf("unknown before %q are %q, want %q", rest, got, want)
+		if got := strings.Join(table.ignored, ", "); got != want || len(table.binaries) != 1 {
+			t.Errorf("ignored before %q is %q, want %q", rest, got, want)
 		}
 	}
 }
