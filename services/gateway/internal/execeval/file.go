@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -46,7 +47,11 @@ func findIgnored(content []byte) (ignored []string) {
 	documents := yaml.NewDecoder(bytes.NewReader(content))
 	documents.KnownFields(true)
 	if unknown, ok := errors.AsType[*yaml.TypeError](documents.Decode(new(configFile))); ok {
-		ignored = unknown.Errors
+		for _, text := range unknown.Errors { // such as "line 4: field image not found in type execeval.configEntry"
+			line, rest, _ := strings.Cut(text, ": field ")
+			field, _, _ := strings.Cut(rest, " not found")
+			ignored = append(ignored, line+": unknown field "+field)
+		}
 	}
 	var second any
 	if err := documents.Decode(&second); second != nil || (err != nil && !errors.Is(err, io.EOF)) {

@@ -118,10 +118,10 @@ functions:
 		t.Fatal(err)
 	}
 	want := []string{
-		"line 2: field version not found in type execeval.configFile",
-		"line 4: field image not found in type execeval.configEntry",
-		"line 5: field Prefork not found in type execeval.configEntry",
-		"line 5: field Prefork not found in type execeval.configEntry", // by the alias
+		"line 2: unknown field version",
+		"line 4: unknown field image",
+		"line 5: unknown field Prefork",
+		"line 5: unknown field Prefork", // by the alias
 	}
 	if diff := cmp.Diff(want, table.ignored); diff != "" {
 		t.Errorf("ignored (-want, +got):\n%s", diff)
