@@ -25,10 +25,10 @@ const (
 // ErrSilent is the error of a call when the replica answers neither the call nor a health check.
 var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
-// WrapUnary implements connect.Interceptor. It distributes calls over the replicas of the service. If a replica cannot
-// be reached or stops answering, it retries the call at the next replica, for up to 15 seconds. It does not retry a
-// call that a replica answered with an error.
-func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
+// distributeCalls is a connect.UnaryInterceptorFunc. It distributes calls over the replicas of the service. If a
+// replica cannot be reached or stops answering, it retries the call at the next replica, for up to 15 seconds. It does
+// not retry a call that a replica answered with an error.
+func (b *balancer) distributeCalls(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		deadline := time.Now().Add(retryFor)
 		backoff := retry.Backoff{First: firstWait, Max: maxWait}
@@ -42,16 +42,6 @@ func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 			}
 		}
 	}
-}
-
-// WrapStreamingClient implements connect.Interceptor. It does not distribute or retry streams.
-func (b *balancer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
-	return next
-}
-
-// WrapStreamingHandler implements connect.Interceptor. It is unused, because a balancer belongs to a client.
-func (b *balancer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
-	return next
 }
 
 // callReplicas calls the replicas in order until one of them returns a response or an error.

@@ -88,7 +88,9 @@ func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options .
 // Balanced returns an option that distributes the calls of a generated client over the IP addresses of the service. If
 // a replica cannot be reached or stops answering, the client repeats the call at the next replica, for up to 15
 // seconds. Calls must therefore be safe to repeat. Later calls try the silent replica last, until it answers again.
-func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
+func (c *Client) Balanced() connect.ClientOption {
+	return connect.WithInterceptors(connect.UnaryInterceptorFunc(c.balancer.distributeCalls))
+}
 
 // newTransport returns the HTTP/2 transport for the connections to a service or to one of its replicas.
 func newTransport(secure *tls.Config, dial dial) *http.Transport {
