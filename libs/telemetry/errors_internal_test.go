@@ -13,19 +13,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
 // TestErrorsAreLoggedSeldom has a collector fail every five seconds for an hour.
 func TestErrorsAreLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
-		errs := errorLog{log: slog.New(slog.NewJSONHandler(&lines, nil)), occasionally: serve.Occasionally()}
-		other := slog.New(boundedHandler{Handler: errs.log.Handler(), errors: errs}).With("component", "sdk")
+		handle, internal := newErrorLogs(slog.New(slog.NewJSONHandler(&lines, nil)))
 		for n := range 720 {
-			errs.Handle(fmt.Errorf("%d: %w", n, errors.New("connection refused")))
-			other.Error("dropped")
+			handle(fmt.Errorf("%d: %w", n, errors.New("connection refused")))
+			internal.Error(nil, "dropped")
 			<-time.After(5 * time.Second)
 		}
 		all := lines.String()

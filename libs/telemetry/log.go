@@ -4,12 +4,14 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
@@ -105,46 +107,19 @@ func (h traceHandler) WithGroup(name string) slog.Handler {
 // unreachable collector would cause several lines per minute. Call LogErrors only once per program, because
 // OpenTelemetry has a single, global error handler.
 func (t *Telemetry) LogErrors() {
-	errs := errorLog{log: t.Log, occasionally: serve.Occasionally()}
-	otel.SetErrorHandler(errs)
-	otel.SetLogger(logr.FromSlogHandler(boundedHandler{Handler: t.Log.Handler(), errors: errs}))
+	handle, internal := newErrorLogs(t.Log)
+	otel.SetErrorHandler(handle)
+	otel.SetLogger(internal)
 }
 
-// errorLog logs errors of OpenTelemetry, at most one line per minute.
-type errorLog struct {
-	log          *slog.Logger
-	occasionally func(log func(count int))
-}
-
-// Handle implements otel.ErrorHandler.
-func (l errorLog) Handle(err error) {
-	l.occasionally(func(count int) {
-		l.log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", count-1)
-	})
-}
-
-// boundedHandler writes OpenTelemetry's own log lines to the program's log. It shares a rate limiter with errorLog, so
-// that both together write at most one line per minute.
-type boundedHandler struct {
-	slog.Handler
-	errors errorLog
-}
-
-// Handle implements slog.Handler.
-func (h boundedHandler) Handle(ctx context.Context, r slog.Record) (err error) {
-	h.errors.occasionally(func(count int) {
-		r.AddAttrs(slog.Int("unlogged", count-1))
-		err = h.Handler.Handle(ctx, r)
-	})
-	return err
-}
-
-// WithAttrs implements slog.Handler.
-func (h boundedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return boundedHandler{Handler: h.Handler.WithAttrs(attrs), errors: h.errors}
-}
-
-// WithGroup implements slog.Handler.
-func (h boundedHandler) WithGroup(name string) slog.Handler {
-	return boundedHandler{Handler: h.Handler.WithGroup(name), errors: h.errors}
+// newErrorLogs returns an error handler and a logger for OpenTelemetry, which together write at most one line per
+// minute. The logger writes OpenTelemetry's internal errors and ignores its information.
+func newErrorLogs(log *slog.Logger) (handle otel.ErrorHandlerFunc, internal logr.Logger) {
+	occasionally := serve.Occasionally()
+	handle = func(err error) {
+		occasionally(func(count int) {
+			log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", count-1)
+		})
+	}
+	return handle, funcr.New(func(_, text string) { handle(errors.New(text)) }, funcr.Options{})
 }
