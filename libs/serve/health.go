@@ -19,8 +19,8 @@ import (
 // Health is the state of this process for health checks. [Run] marks the process as ready or not ready.
 type Health struct {
 	ready atomic.Bool
-	// able contains the Able functions of all components, for health checks that name a service.
-	able atomic.Pointer[[]func() bool]
+	// able reports whether the process can currently work. It is nil if Health.Require was not called.
+	able func() bool
 	// explain returns the problems that health checks report. It is nil if Health.Explain was not called.
 	explain  func() []string
 	once     sync.Once
@@ -31,6 +31,10 @@ type Health struct {
 // Explain makes health checks report problems. Each health check calls the function details, which returns a sentence
 // for each fault that an operator must fix. Call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
+
+// Require makes health checks of a named service call the function able. They answer NOT_SERVING while able returns
+// false. Call Require at most once, before the process serves requests.
+func (h *Health) Require(able func() bool) { h.able = able }
 
 // Stopping returns a context that is done when the process stops accepting requests. Watches and other endless streams
 // must then return, because the process waits for running requests.
@@ -47,29 +51,16 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
-// watchComponents makes health checks call the Able functions of the components.
-func (h *Health) watchComponents(components []Component) {
-	var able []func() bool
-	for _, component := range components {
-		if component.Able != nil {
-			able = append(able, component.Able)
-		}
-	}
-	h.able.Store(&able)
-}
-
 // isServing reports whether a health check succeeds. The process must be ready. If the health check names a service,
-// all components must also be able to work. Liveness probes name no service, so that Kubernetes does not restart the
-// process when a component temporarily cannot work.
+// the process must also be able to work. Liveness probes name no service, so that Kubernetes does not restart a process
+// that temporarily cannot work.
 func (h *Health) isServing(service string) bool {
-	able := h.able.Load()
-	unable := func(able func() bool) bool { return !able() }
-	return h.ready.Load() && (service == "" || able == nil || !slices.ContainsFunc(*able, unable))
+	return h.ready.Load() && (service == "" || h.able == nil || h.able())
 }
 
 // Checker returns a checker for gRPC health checks of the services, and of the empty name that Kubernetes' probes
-// send. The checker answers SERVING if the process is ready, and otherwise NOT_SERVING. For a named service, all
-// components must also be able to work.
+// send. The checker answers SERVING if the process is ready, and otherwise NOT_SERVING. For a named service, the
+// function passed to [Health.Require] must also return true.
 func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }

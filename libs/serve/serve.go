@@ -84,9 +84,6 @@ type Component struct {
 	// Ready is closed when the component can work for the first time. The process becomes ready when all components
 	// are ready. A nil Ready means that the component is ready immediately.
 	Ready <-chan struct{}
-	// Able reports whether the component can currently work. While Able returns false, health checks of a named service
-	// return NOT_SERVING. Each such health check calls Able. Able may be nil.
-	Able func() bool
 }
 
 // Run serves the components until ctx is done or a component fails. It returns after all ports are closed and all
@@ -109,7 +106,6 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 		log.InfoContext(ctx, "serving", "endpoint", s.name, "address", s.listener.Addr().String())
 		running.Go(s.serve)
 	}
-	health.watchComponents(components)
 	turnReady(ctx, failed, health, components)
 
 	select {

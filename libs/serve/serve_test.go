@@ -230,13 +230,13 @@ func TestReadyOnceEveryPartIs(t *testing.T) {
 	}
 }
 
-// TestPartThatIsNotAbleIsNotReady: a named service does not serve then, and the process lives.
-func TestPartThatIsNotAbleIsNotReady(t *testing.T) {
+// TestProcessThatIsNotAbleIsNotReady: a named service does not serve then, and the process lives.
+func TestProcessThatIsNotAbleIsNotReady(t *testing.T) {
 	var able atomic.Bool
 	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "test", Listener: servetest.Listen(t), Handler: http.NotFoundHandler()}},
-		Able:      able.Load,
 	})
+	p.health.Require(able.Load)
 	check := func(service string) grpchealth.Status {
 		resp, err := p.health.Checker("example.Service").Check(t.Context(), &grpchealth.CheckRequest{Service: service})
 		if err != nil {
@@ -246,11 +246,11 @@ func TestPartThatIsNotAbleIsNotReady(t *testing.T) {
 	}
 	p.awaitServing(t)
 	if got := check("example.Service"); got != grpchealth.StatusNotServing {
-		t.Errorf("the service is %v while its component is not able", got)
+		t.Errorf("the service is %v while the process is not able", got)
 	}
 	able.Store(true)
 	if got := check("example.Service"); got != grpchealth.StatusServing {
-		t.Errorf("the service is %v while its component is able", got)
+		t.Errorf("the service is %v while the process is able", got)
 	}
 	p.stop()
 	if err := <-p.ended; err != nil {

@@ -132,9 +132,9 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 	if err != nil {
 		return serve.Component{}, err
 	}
-	component := m.Component()
 	// While this replica has stood down (owns no functions), health checks make gateways call other replicas.
-	component.Able = func() bool { return m.keeper.Owners().StoodDown == "" }
+	frame.Health.Require(func() bool { return m.keeper.Owners().StoodDown == "" })
+	component := m.Component()
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: c.Address, Handler: handler, MaxStreams: maxStreams,
 		TLS: frame.Identity.Server(),
