@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 
 	"connectrpc.com/connect"
 	"go.opentelemetry.io/otel/attribute"
@@ -97,9 +96,9 @@ type rejections struct {
 	port      string
 	telemetry *telemetry.Telemetry
 	total     metric.Int64Counter
-	// lines contains a rate limiter of log lines for each of the few RPC error codes. With a common rate limiter, many
-	// rejections with the same code would hide a rejection with another code.
-	lines sync.Map
+	// lines limits log lines separately for each of the few RPC error codes. With a common limit, many rejections with
+	// the same code would hide a rejection with another code.
+	lines serve.LogLimiter
 }
 
 func newRejections(port string, t *telemetry.Telemetry) *rejections {
@@ -115,8 +114,7 @@ func (r *rejections) recordRejection(req *http.Request, err error) {
 	reason := connect.CodeOf(err).String()
 	r.total.Add(req.Context(), 1, metric.WithAttributes(
 		attribute.String("port", r.port), attribute.String("reason", reason)))
-	line, _ := r.lines.LoadOrStore(reason, serve.Occasionally())
-	line.(func(func(int)))(func(count int) {
+	r.lines.Limit(reason, func(count int) {
 		path, _ := excerpt.Start(req.URL.Path, maxPathBytes)
 		r.telemetry.Log.Warn("caller rejected", "endpoint", r.port,
 			"peer", serve.Peer(req.RemoteAddr), "id", mtls.Peer(req.TLS).String(), "path", path, "count", count, "error", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -22,13 +23,8 @@ type listener struct {
 	limits *limits
 	tls    *tls.Config   // nil if no client may use TLS
 	age    time.Duration // maximum age of connections; 0 means no maximum
-	// rejected is called for each new connection that the listener closes because too many connections are open. evicted
-	// is called for each idle connection that the listener closes to admit a new connection.
-	rejected, evicted func(peer string)
-	// busy is called for each request that is rejected because too many requests are running.
-	busy func(peer string)
-	// failed is called for each TLS handshake that fails.
-	failed func(peer string, err error)
+	log    *slog.Logger
+	lines  LogLimiter // limits the log lines of each kind of event separately
 
 	// draining is true while the server still answers requests during its shutdown. Clients must then reconnect.
 	draining atomic.Bool
@@ -48,13 +44,17 @@ func (l *listener) Accept() (net.Conn, error) {
 		stays, evicted := l.limits.admitConn(c)
 		if evicted != nil {
 			_ = evicted.transport.Close() // sends no TLS alert, which may block
-			l.evicted(evicted.peer)
+			l.lines.Limit("evicted", func(count int) {
+				l.log.Warn("idle connections closed: too many are open", "peer", evicted.peer, "count", count)
+			})
 		}
 		if stays {
 			return c, nil
 		}
 		_ = accepted.Close()
-		l.rejected(c.peer)
+		l.lines.Limit("rejected", func(count int) {
+			l.log.Warn("connections rejected: too many are open", "peer", c.peer, "count", count)
+		})
 	}
 }
 
@@ -237,7 +237,9 @@ func (c *conn) startTLS() error {
 			return
 		}
 		if c.handshakeErr = c.decrypt(); c.handshakeErr != nil {
-			c.listener.failed(c.peer, c.handshakeErr)
+			c.listener.lines.Limit("handshake", func(count int) {
+				c.listener.log.Warn("TLS handshake failed", "peer", c.peer, "count", count, "error", c.handshakeErr)
+			})
 		}
 	})
 	return c.handshakeErr

@@ -27,7 +27,9 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limits, probe := c.listener.limits, isProbe(r.URL.Path)
 	if !limits.beginRequest(c, probe) {
-		c.listener.busy(c.peer)
+		c.listener.lines.Limit("busy", func(count int) {
+			c.listener.log.Warn("requests rejected: too many are running", "peer", c.peer, "count", count)
+		})
 		w.WriteHeader(http.StatusTooManyRequests) // no body, because a slow client could make the server wait
 		return
 	}

@@ -57,44 +57,36 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, maxSecureAge)
 	}
 	e.MaxStreams = cmp.Or(max(e.MaxStreams, 0), DefaultMaxStreams)
-	tooMany, idle, busy, failed := Occasionally(), Occasionally(), Occasionally(), Occasionally()
-	log = log.With("endpoint", e.Name)
 	s := &server{name: e.Name, http: newHTTPServer(handler{e.Handler}, e.MaxStreams, windows), listener: &listener{
-		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge,
-		rejected: func(peer string) {
-			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })
-		},
-		evicted: func(peer string) {
-			idle(func(n int) { log.Warn("idle connections closed: too many are open", "peer", peer, "count", n) })
-		},
-		busy: func(peer string) {
-			busy(func(n int) { log.Warn("requests rejected: too many are running", "peer", peer, "count", n) })
-		},
-		failed: func(peer string, err error) {
-			failed(func(n int) { log.Warn("TLS handshake failed", "peer", peer, "count", n, "error", err) })
-		},
+		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge, log: log.With("endpoint", e.Name),
 	}}
 	s.http.ConnContext = withConn
 	return s, nil
 }
 
-// Occasionally returns a rate limiter for log lines. The returned function must be called for each event, with a
-// function log that writes the log line. It calls log at most once per minute. The argument count is the number of
-// events since the last log line.
-func Occasionally() func(log func(count int)) {
-	var mu sync.Mutex
-	var last time.Time
-	count := 0
-	return func(log func(count int)) {
-		mu.Lock()
-		defer mu.Unlock()
-		count++
-		if time.Since(last) < time.Minute {
-			return
-		}
-		log(count)
-		last, count = time.Now(), 0
+// LogLimiter limits log lines to one per minute and key. The zero LogLimiter is ready to use.
+type LogLimiter struct {
+	mu     sync.Mutex
+	last   map[string]time.Time // time of each key's last log line
+	counts map[string]int       // number of each key's events since its last log line
+}
+
+// Limit must be called for each event, with a function log that writes the log line. For each key, it calls log at most
+// once per minute. The argument count is the number of the key's events since the last log line.
+func (l *LogLimiter) Limit(key string, log func(count int)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = make(map[string]time.Time)
+		l.counts = make(map[string]int)
 	}
+	l.counts[key]++
+	if time.Since(l.last[key]) < time.Minute {
+		return
+	}
+	log(l.counts[key])
+	l.last[key] = time.Now()
+	l.counts[key] = 0
 }
 
 // newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients use. The server receives decrypted

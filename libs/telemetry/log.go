@@ -115,9 +115,9 @@ func (t *Telemetry) LogErrors() {
 // newErrorLogs returns an error handler and a logger for OpenTelemetry, which together write at most one line per
 // minute. The logger writes OpenTelemetry's internal errors and ignores its information.
 func newErrorLogs(log *slog.Logger) (handle otel.ErrorHandlerFunc, internal logr.Logger) {
-	occasionally := serve.Occasionally()
+	var lines serve.LogLimiter
 	handle = func(err error) {
-		occasionally(func(count int) {
+		lines.Limit("", func(count int) {
 			log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", count-1)
 		})
 	}
