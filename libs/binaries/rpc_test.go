@@ -28,7 +28,7 @@ func dial(stopping context.Context, t *testing.T, source binaries.Source) *binar
 	t.Helper()
 	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
-		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		handler := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.BinaryServiceName, Streams: true,
 			MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
@@ -36,7 +36,7 @@ func dial(stopping context.Context, t *testing.T, source binaries.Source) *binar
 				return podmanagerv1connect.NewBinaryServiceHandler(handler, options...)
 			},
 		})
-		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, nil
 	})
 	client, err := rpcclient.New("http://"+address, nil, telemetry.Discard())
 	if err != nil {

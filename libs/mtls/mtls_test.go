@@ -60,13 +60,13 @@ func start(t testing.TB, identity *mtls.Identity) string {
 			return serve.Component{}, err
 		}
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
-		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		handler := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 				return evaluatorconnect.NewFunctionEvaluatorHandler(echo{}, options...)
 			},
 		})
-		return serve.Component{Endpoints: []serve.Endpoint{{Name: "echo", Handler: handler, TLS: identity.Server()}}}, err
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "echo", Handler: handler, TLS: identity.Server()}}}, nil
 	})
 }
 

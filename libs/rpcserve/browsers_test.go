@@ -14,12 +14,9 @@ import (
 
 // TestWebSitesCallNoPort has browsers send requests for web sites, and clients that are none.
 func TestWebSitesCallNoPort(t *testing.T) {
-	handler, err := rpcserve.NewHandler(rpcserve.Config{
+	handler := rpcserve.NewHandler(rpcserve.Config{
 		Telemetry: telemetry.Discard(), Health: new(serve.Health), Hosts: rpcserve.Hosts{"fnr.example"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, tc := range map[string]struct {
 		host, origin, site string
 		want               int

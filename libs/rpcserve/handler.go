@@ -3,7 +3,6 @@
 package rpcserve
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -42,10 +41,10 @@ type mount struct {
 	handler http.Handler
 }
 
-// add adds an RPC service to the port. It returns an error if m does not limit the sizes of messages.
-func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, http.Handler)) error {
+// add adds an RPC service to the port. It panics if m does not limit the sizes of messages.
+func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, http.Handler)) {
 	if m.requestBytes <= 0 || m.responseBytes <= 0 {
-		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)
+		panic("rpcserve: messages of " + m.name + " have no limit: set MaxRequestBytes and MaxResponseBytes")
 	}
 	path, next := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
@@ -58,7 +57,6 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	}, m.options...)...)
 	m.handler = next
 	h.services[path] = m
-	return nil
 }
 
 // Restrict returns a handler with the same services for another port, with its own access check. If access is nil, the

@@ -26,7 +26,7 @@ const (
 )
 
 // addReflection adds gRPC reflection in the versions v1 and v1alpha. Both versions share a limit for streams.
-func (h *Handler) addReflection(names []string) error {
+func (h *Handler) addReflection(names []string) {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)
 	versions := map[string]func(*grpcreflect.Reflector, ...connect.HandlerOption) (string, http.Handler){
@@ -37,15 +37,11 @@ func (h *Handler) addReflection(names []string) error {
 		m := mount{
 			name: name, requestBytes: reflectionRequestBytes, responseBytes: reflectionResponseBytes, idles: true,
 		}
-		err := h.add(m, func(options ...connect.HandlerOption) (string, http.Handler) {
+		h.add(m, func(options ...connect.HandlerOption) (string, http.Handler) {
 			path, handler := version(reflector, options...)
 			return path, h.limitStreams(slots, handler)
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // limitStreams returns a handler that passes at most cap(slots) concurrent streams to next. It rejects further streams,

@@ -35,15 +35,12 @@ func TestRejectedCallersAreCountedAndLogged(t *testing.T) {
 	}
 	answered := 0
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answered++ })
-	handler, err := rpcserve.NewHandler(rpcserve.Config{
+	handler := rpcserve.NewHandler(rpcserve.Config{
 		Telemetry: tel, Health: new(serve.Health), Access: access, Port: "pod-manager",
 	}, rpcserve.Service{
 		Name: "x", MaxRequestBytes: 1, MaxResponseBytes: 1,
 		Handler: func(...connect.HandlerOption) (string, http.Handler) { return "/", next },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for from, path := range map[string]string{
 		"": "/a.Service/Method", "stolen": "/" + strings.Repeat("a", 10_000), "known": "/x",
 		"probe": "/grpc.health.v1.Health/Check",

@@ -6,7 +6,6 @@ package rpcserve
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -50,9 +49,9 @@ type Config struct {
 // healthBytes is the maximum size of a health check's messages, which contain at most the name of a service.
 const healthBytes = 4 << 10
 
-// NewHandler returns the HTTP handler for the services of a port. It returns an error if a service does not limit
-// the size of its messages.
-func NewHandler(cfg Config, services ...Service) (*Handler, error) {
+// NewHandler returns the HTTP handler for the services of a port. It panics if a service does not limit the size of its
+// messages.
+func NewHandler(cfg Config, services ...Service) *Handler {
 	options := []connect.HandlerOption{
 		connect.WithInterceptors(cfg.Telemetry.Interceptor(), rpcfault.Interceptor()),
 		connect.WithRecover(recoverPanic(cfg.Telemetry.Log)),
@@ -62,23 +61,18 @@ func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 	}
 	names := []string{grpchealth.HealthV1ServiceName}
 	for _, s := range services {
-		m := mount{
+		h.add(mount{
 			name: s.Name, requestBytes: s.MaxRequestBytes, responseBytes: s.MaxResponseBytes, idles: s.Streams, options: options,
-		}
-		if err := h.add(m, s.Handler); err != nil {
-			return nil, err
-		}
+		}, s.Handler)
 		names = append(names, s.Name)
 	}
 	// Health checks are not traced, because they are too frequent.
 	health := mount{name: grpchealth.HealthV1ServiceName, requestBytes: healthBytes, responseBytes: healthBytes}
-	err := h.add(health, func(options ...connect.HandlerOption) (string, http.Handler) {
+	h.add(health, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})
-	if err = errors.Join(err, h.addReflection(names)); err != nil {
-		return nil, err
-	}
-	return h.Restrict(cfg.Port, cfg.Access), nil
+	h.addReflection(names)
+	return h.Restrict(cfg.Port, cfg.Access)
 }
 
 // recoverPanic returns a function that Connect calls when a handler panics. It logs the stack and converts the

@@ -34,23 +34,18 @@ func (moody) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunction
 }
 
 // newMoody returns moody as it is served, with messages of up to maxBytes.
-func newMoody(t *testing.T, maxBytes int) http.Handler {
-	t.Helper()
+func newMoody(maxBytes int) http.Handler {
 	cfg := rpcserve.Config{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
-	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+	return rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: maxBytes, MaxResponseBytes: maxBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(moody{}, options...)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return handler
 }
 
 func TestErrorsBecomeCodes(t *testing.T) {
-	server := httptest.NewServer(newMoody(t, 1<<10))
+	server := httptest.NewServer(newMoody(1 << 10))
 	defer server.Close()
 	client := evaluatorconnect.NewFunctionEvaluatorClient(server.Client(), server.URL)
 	tests := map[string]struct {

@@ -54,7 +54,7 @@ func (l *lender) serve(ctx context.Context) error {
 			return nil, err
 		}
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
-		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		handler := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 			MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: 1 << 20,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
@@ -63,7 +63,7 @@ func (l *lender) serve(ctx context.Context) error {
 		})
 		return []serve.Component{{Endpoints: []serve.Endpoint{{
 			Name: "lender", Address: l.address, Handler: handler, MaxStreams: 1000, TLS: frame.Identity.Server(),
-		}}}}, err
+		}}}}, nil
 	}
 	return servermain.Run(ctx, "lender", settings, build)
 }

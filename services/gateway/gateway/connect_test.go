@@ -48,14 +48,14 @@ func newTagLister(frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{}, err
 	}
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
-	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+	handler := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return imageresolverv1connect.NewImageResolverServiceHandler(tagLister{}, options...)
 		},
 	})
 	endpoint := serve.Endpoint{Name: "image-resolver", Handler: handler, TLS: frame.Identity.Server()}
-	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
+	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, nil
 }
 
 // TestServicesProveWhoTheyAre has gateways and image-resolvers with certificates of several IDs.

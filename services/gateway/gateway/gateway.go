@@ -92,10 +92,7 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 		images = evaluators.exec.Images
 	}
 	shown := status.New(ended, requests.Active(), hostname(), warnings, images)
-	handler, err := newHandler(cfg, services.PodManager, frame, requests, shown)
-	if err != nil {
-		return serve.Component{}, err
-	}
+	handler := newHandler(cfg, services.PodManager, frame, requests, shown)
 	endpoints, err := newEndpoints(cfg, handler, frame)
 	if err != nil {
 		return serve.Component{}, err
@@ -226,7 +223,7 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 // status. Unless pools is nil, it also lists the function pods.
 func newHandler(
 	cfg Config, pools lease.Manager, frame servermain.Frame, requests *evalhandler.Handler, shown *status.Service,
-) (*rpcserve.Handler, error) {
+) *rpcserve.Handler {
 	queries := newQueries()
 	services := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,

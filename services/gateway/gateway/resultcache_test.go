@@ -48,13 +48,13 @@ func (d digestOf) ResolveImage(
 func (d digestOf) serve(tb testing.TB) (url string) {
 	return "http://" + servetest.Start(tb, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
-		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		handler := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 				return imageresolverv1connect.NewImageResolverServiceHandler(d, options...)
 			},
 		})
-		return serve.Component{Endpoints: []serve.Endpoint{{Name: "image-resolver", Handler: handler}}}, err
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "image-resolver", Handler: handler}}}, nil
 	})
 }
 

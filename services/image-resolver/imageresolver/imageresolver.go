@@ -58,16 +58,13 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{}, fmt.Errorf("set up the image-resolver: %w", err)
 	}
 	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "image-resolver"}
-	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
+	handler := rpcserve.NewHandler(options, rpcserve.Service{
 		Name:            imageresolverv1connect.ImageResolverServiceName,
 		MaxRequestBytes: maxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return imageresolverv1connect.NewImageResolverServiceHandler(r, options...)
 		},
 	})
-	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the image-resolver: %w", err)
-	}
 	return serve.Component{
 		Endpoints: []serve.Endpoint{{
 			Name: "image-resolver", Address: cfg.Address, Handler: handler, TLS: frame.Identity.Server(),

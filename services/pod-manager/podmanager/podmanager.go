@@ -122,16 +122,13 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{}, err
 	}
 	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "pod-manager"}
-	handler, err := rpcserve.NewHandler(options, binaryService(m.Binaries, frame), rpcserve.Service{
+	handler := rpcserve.NewHandler(options, binaryService(m.Binaries, frame), rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(frame.Health.Stopping, m), options...)
 		},
 	})
-	if err != nil {
-		return serve.Component{}, err
-	}
 	// While this replica has stood down (owns no functions), health checks make gateways call other replicas.
 	frame.Health.Require(func() bool { return m.keeper.Owners().StoodDown == "" })
 	component := m.Component()

@@ -18,31 +18,26 @@ import (
 )
 
 // handler serves health and a service without methods.
-func handler(t *testing.T, frame servermain.Frame) http.Handler {
-	t.Helper()
+func handler(frame servermain.Frame) http.Handler {
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
-	h, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+	return rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			var none evaluatorconnect.UnimplementedFunctionEvaluatorHandler
 			return evaluatorconnect.NewFunctionEvaluatorHandler(none, options...)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
 func TestProbe(t *testing.T) {
 	ready := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
-		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler(t, frame)}}}, nil
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler(frame)}}}, nil
 	})
 	notReady := servetest.Listen(t)
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
-	server := &http.Server{Handler: handler(t, frame), Protocols: &protocols}
+	server := &http.Server{Handler: handler(frame), Protocols: &protocols}
 	go func() { _ = server.Serve(notReady) }()
 	t.Cleanup(func() { _ = server.Close() })
 	closed := servetest.Listen(t)

@@ -43,14 +43,10 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 		budget:  evalserve.NewBudget(evalserve.DefaultBytes(cgroup.Container, int(cfg.MaxRequestBodySize)), windows, ""),
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
-	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
+	handler := rpcserve.NewHandler(rpc, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.newHandler,
 		MaxRequestBytes: int(cfg.MaxRequestBodySize), MaxResponseBytes: int(cfg.MaxRequestBodySize),
 	})
-	if err != nil {
-		pod.Close()
-		return serve.Component{}, fmt.Errorf("set up the wrapper server: %w", err)
-	}
 	return serve.Component{
 		Endpoints: []serve.Endpoint{{
 			Name: "evaluator", Address: ":" + strconv.Itoa(cfg.Port), Handler: handler,

@@ -30,13 +30,13 @@ func StartUntil(stopping func() context.Context, t testing.TB, m lease.Manager) 
 	t.Helper()
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
-		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		handler := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 			MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: 1 << 20,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(stopping, m), options...)
 			},
 		})
-		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, nil
 	})
 }

@@ -41,7 +41,7 @@ func (f Func) EvaluateFunction(ctx context.Context,
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
-		return component(limit, f, nil, nil, frame)
+		return component(limit, f, nil, nil, frame), nil
 	})
 }
 
@@ -49,11 +49,7 @@ func Serve(t testing.TB, limit int, f Func) string {
 func ServeAt(t testing.TB, network *pipenet.Network, address string, limit int, f Func) *pipenet.Host {
 	t.Helper()
 	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
-	handler, err := newHandler(limit, f, nil, frame)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return network.Serve(t, address, handler)
+	return network.Serve(t, address, newHandler(limit, f, nil, frame))
 }
 
 // ServeSecured starts the same server as [Serve], but with TLS. The server has the given identity, and accepts only
@@ -65,19 +61,20 @@ func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit i
 		t.Fatal(err)
 	}
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
-		return component(limit, f, identity, access, frame)
+		return component(limit, f, identity, access, frame), nil
 	})
 }
 
 func component(
 	limit int, f Func, identity *mtls.Identity, access rpcserve.Access, frame servermain.Frame,
-) (serve.Component, error) {
-	handler, err := newHandler(limit, f, access, frame)
-	endpoint := serve.Endpoint{Name: "evaluator", Handler: handler, TLS: identity.Server()}
-	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
+) serve.Component {
+	endpoint := serve.Endpoint{
+		Name: "evaluator", Handler: newHandler(limit, f, access, frame), TLS: identity.Server(),
+	}
+	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}
 }
 
-func newHandler(limit int, f Func, access rpcserve.Access, frame servermain.Frame) (http.Handler, error) {
+func newHandler(limit int, f Func, access rpcserve.Access, frame servermain.Frame) http.Handler {
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
 	return rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: limit, MaxResponseBytes: limit,
@@ -105,7 +102,7 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 		if err != nil {
 			return serve.Component{}, err
 		}
-		p, err := component(conformance.MaxMessageBytes, func(ctx context.Context,
+		p := component(conformance.MaxMessageBytes, func(ctx context.Context,
 			req *evaluator.EvaluateFunctionRequest,
 		) (*evaluator.EvaluateFunctionResponse, error) {
 			result, err := service.Evaluate(ctx, function.Evaluation{
@@ -117,6 +114,6 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 			return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
 		}, nil, nil, frame)
 		p.Tasks = append(p.Tasks, service.Maintain)
-		return p, err
+		return p, nil
 	})
 }

@@ -96,11 +96,11 @@ func serveOK(t *testing.T, identity *mtls.Identity) string {
 		}
 		ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "test"}
-		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		handler := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: "test", MaxRequestBytes: 1, MaxResponseBytes: 1,
 			Handler: func(...connect.HandlerOption) (string, http.Handler) { return "/", ok },
 		})
-		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler, TLS: identity.Server()}}}, err
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler, TLS: identity.Server()}}}, nil
 	})
 }
 
