@@ -78,9 +78,6 @@ func (a *Active) Counts() map[string]int32 {
 
 // changePhase moves an evaluation to its next phase in the counts. Phases outside evalphase.Names are not counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
-	if a == nil {
-		return
-	}
 	if p, ok := a.phases[e.phase]; ok {
 		p.count.Add(-1)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Evaluation records the progress of an evaluation, for metrics, trace, log and history. The request handler creates
-// it, and evaluators add to it. It is not safe for concurrent use. A nil *Evaluation records nothing.
+// it, and evaluators add to it. It is not safe for concurrent use.
 type Evaluation struct {
 	active    *Active
 	image     string
@@ -46,7 +46,7 @@ type Leased struct {
 
 // Enter ends the current phase and begins the given phase, unless the evaluation is already in that phase.
 func (e *Evaluation) Enter(phase string) {
-	if e == nil || e.phase == phase {
+	if e.phase == phase {
 		return
 	}
 	e.active.changePhase(e, phase)
@@ -74,15 +74,11 @@ func (e *Evaluation) currentStep() *Step {
 
 // Names records the canonical name of the image. The list of waiting evaluations shows this name as soon as the next
 // phase begins.
-func (e *Evaluation) Names(image string) {
-	if e != nil {
-		e.image = image
-	}
-}
+func (e *Evaluation) Names(image string) { e.image = image }
 
 // Waits records why the evaluation waits in its current phase, for the list of waiting evaluations and the history.
 func (e *Evaluation) Waits(reason string) {
-	if e == nil || reason == "" {
+	if reason == "" {
 		return
 	}
 	e.WaitsNow(reason)
@@ -93,20 +89,13 @@ func (e *Evaluation) Waits(reason string) {
 
 // WaitsNow is like [Evaluation.Waits], but does not add the reason to the history. Call it in a phase that most
 // evaluations pass without a wait. Otherwise the history would show waits that did not occur.
-func (e *Evaluation) WaitsNow(reason string) {
-	if e != nil {
-		e.active.recordWait(e, e.phase, reason)
-	}
-}
+func (e *Evaluation) WaitsNow(reason string) { e.active.recordWait(e, e.phase, reason) }
 
 // End ends the evaluation and its current phase.
 func (e *Evaluation) End() { e.Enter("") }
 
 // Took records the duration of a phase in metrics. It ignores names that are not in evalphase.Names.
 func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
-	if e == nil || e.active == nil {
-		return
-	}
 	if p, ok := e.active.phases[name]; ok {
 		e.active.seconds.Record(ctx, d.Seconds(), p.label)
 	}
@@ -114,25 +103,15 @@ func (e *Evaluation) Took(ctx context.Context, name string, d time.Duration) {
 
 // Resolving adds d to the time that the evaluation has spent on resolving the image. Several steps add their times: the
 // gateway resolves the name to a tag, and the pod-manager resolves the tag to a digest for each lease.
-func (e *Evaluation) Resolving(d time.Duration) {
-	if e != nil {
-		e.resolving += d
-	}
-}
+func (e *Evaluation) Resolving(d time.Duration) { e.resolving += d }
 
 // Attempt counts a new attempt to run the function, in a pod or in a local process.
-func (e *Evaluation) Attempt() {
-	if e != nil {
-		e.attempts++
-	}
-}
+func (e *Evaluation) Attempt() { e.attempts++ }
 
 // On records the pod or the sandbox of an attempt. ColdStart stays true if it was true in an earlier attempt.
 func (e *Evaluation) On(leased Leased) {
-	if e != nil {
-		leased.ColdStart = leased.ColdStart || e.leased.ColdStart
-		e.leased = leased
-	}
+	leased.ColdStart = leased.ColdStart || e.leased.ColdStart
+	e.leased = leased
 }
 
 // Began returns the time when the evaluation began.

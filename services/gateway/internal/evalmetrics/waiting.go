@@ -32,9 +32,6 @@ const runPhase = "run"
 // recordWait records the reason of an evaluation's wait in a phase. If the function runs, or if phase is empty because
 // the evaluation has ended, the evaluation no longer waits. recordWait then deletes the record.
 func (a *Active) recordWait(e *Evaluation, phase, reason string) {
-	if a == nil {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if phase == "" || phase == runPhase {

@@ -29,7 +29,7 @@ type Request struct {
 	// Limit limits the total time of the evaluation. If the function has its own time limit, that limit replaces Limit as
 	// soon as the function can start.
 	Limit function.TimeLimit
-	// Measured records the progress of the evaluation for metrics and logs. If it is nil, nothing is recorded.
+	// Measured records the progress of the evaluation for metrics and logs. It is required.
 	Measured *evalmetrics.Evaluation
 }
 

@@ -49,7 +49,8 @@ func evaluateOn(t *testing.T, list string, err error) error {
 	synctest.Test(t, func(t *testing.T) {
 		var network pipenet.Network
 		testpod.ServeAt(t, &network, "a:9446", 1<<20, answer)
-		_, got = newEvaluatorIn(t, &network, leasetest.NewManager(pods(pod("a", "a:9446")))).Evaluate(t.Context(), request)
+		m := leasetest.NewManager(pods(pod("a", "a:9446")))
+		_, got = newEvaluatorIn(t, &network, m).Evaluate(t.Context(), newRequest())
 	})
 	return got
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/goleak"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -32,6 +33,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
@@ -42,8 +44,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const list = "kind: ResourceList\nitems: []\n"
 
-var request = evaluation.Request{
-	Given: "fn:v1", Image: imagename.Name{Repository: "example.com/fn", Tag: "v1"}, ResourceList: []byte(list),
+// newRequest returns a request that no evaluator has handled yet.
+func newRequest() evaluation.Request {
+	return evaluation.Request{
+		Given: "fn:v1", Image: imagename.Name{Repository: "example.com/fn", Tag: "v1"}, ResourceList: []byte(list),
+		Measured: evalmetrics.NewActive(noop.NewMeterProvider()).Begin("fn:v1"),
+	}
 }
 
 // connectTimeout is the connect timeout of a new pod. Another pod has a fifth.
@@ -150,7 +156,7 @@ func TestEvaluate(t *testing.T) {
 		opened = open
 		return pod("a", address), nil
 	})
-	resp, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+	resp, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), newRequest())
 	if err != nil || string(resp.ResourceList) != list || string(resp.Log) != "fn:v1" {
 		t.Errorf("got %q, log %q, %v", resp.ResourceList, resp.Log, err)
 	}
@@ -209,7 +215,7 @@ func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
 					opens = append(opens, open)
 					return lend(ctx, open, waiting)
 				})
-				resp, err := newEvaluatorOver(t, dial, m, telemetry.Discard()).Evaluate(t.Context(), request)
+				resp, err := newEvaluatorOver(t, dial, m, telemetry.Discard()).Evaluate(t.Context(), newRequest())
 				if err != nil || string(resp.ResourceList) != list {
 					t.Fatalf("got %q, %v", resp.ResourceList, err)
 				}
@@ -233,7 +239,7 @@ func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
 func TestRetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := leasetest.NewManager(pods(pod("a", refused), pod("b", refused), pod("c", refused), pod("d", refused)))
-		_, err := newEvaluatorIn(t, new(pipenet.Network), m).Evaluate(t.Context(), request)
+		_, err := newEvaluatorIn(t, new(pipenet.Network), m).Evaluate(t.Context(), newRequest())
 		if fault.Of(err) != fault.Unavailable {
 			t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
 		}
@@ -281,7 +287,7 @@ func TestTheWrappersOwnErrorsArePassedOn(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := leasetest.NewManager(pods(pod("a", failing(t, tc.err))))
-			_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+			_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), newRequest())
 			var cerr *connect.Error
 			errors.As(tc.err, &cerr)
 			want := "unable to evaluate fn:v1 with pod evaluator: " + cerr.Message()
@@ -306,7 +312,7 @@ func TestTheCallersCancellationReachesTheFunction(t *testing.T) {
 	defer leave()
 	stopped := make(chan struct{})
 	m := leasetest.NewManager(pods(pod("a", testpod.Serve(t, 1<<20, hang(leave, func() { close(stopped) })))))
-	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, request)
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, newRequest())
 	if fault.Of(err) != fault.Canceled {
 		t.Errorf("error %v of class %v, want canceled", err, fault.Of(err))
 	}
@@ -325,7 +331,7 @@ func TestAPodsDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		m := leasetest.NewManager(pods(pod("a", "a:9446")))
-		_, err := newEvaluatorIn(t, &network, m).Evaluate(ctx, request)
+		_, err := newEvaluatorIn(t, &network, m).Evaluate(ctx, newRequest())
 		if !isTimeout(err) {
 			t.Errorf("error %v of class %v, want the caller's deadline", err, fault.Of(err))
 		}
@@ -377,7 +383,7 @@ func TestEvaluationTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var network pipenet.Network
 				testpod.ServeAt(t, &network, "fn-1:9446", 1<<20, hang(nil, nil))
-				req := request
+				req := newRequest()
 				req.Limit = function.NewTimeLimit(tc.limit, "FNR_TEST")
 				begin := time.Now()
 				_, err := newEvaluatorIn(t, &network, leasetest.NewManager(tc.grant)).Evaluate(t.Context(), req)
@@ -400,7 +406,7 @@ func TestAWrappersOwnLimit(t *testing.T) {
 	d, _ := connect.NewErrorDetail(&functionrunnerv1.FunctionFailure{Image: "fn:v1", Reason: function.TimedOut})
 	passed.AddDetail(d)
 	m := leasetest.NewManager(pods(pod("a", failing(t, passed))))
-	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), newRequest())
 	if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "it may take 1s") {
 		t.Errorf("error %v of class %v, want the wrapper's words", err, fault.Of(err))
 	}
@@ -422,7 +428,7 @@ func TestALookupsDeadline(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, request)
+		_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, newRequest())
 		if fault.Of(err) != want || !strings.Contains(err.Error(), words) {
 			t.Errorf("with %v left: error %v of class %v, want class %v", within, err, fault.Of(err), want)
 		}
@@ -477,7 +483,7 @@ func TestAPanicEndsTheLease(t *testing.T) {
 				t.Error("the evaluation did not panic")
 			}
 		}()
-		_, _ = e.Evaluate(defective{t.Context(), &granted}, request)
+		_, _ = e.Evaluate(defective{t.Context(), &granted}, newRequest())
 	}()
 	if got := m.AwaitFinish(t); got.Pod != "good" || got.Outcome != lease.Abandoned {
 		t.Errorf("the lease finished with %v", got)
@@ -525,7 +531,7 @@ func TestDeadlines(t *testing.T) {
 			var ctx deadline
 			ctx, pass = newDeadline(t)
 			defer pass()
-			_, err := newEvaluator(t, leasetest.NewManager(tc.grant), telemetry.Discard()).Evaluate(ctx, request)
+			_, err := newEvaluator(t, leasetest.NewManager(tc.grant), telemetry.Discard()).Evaluate(ctx, newRequest())
 			if !isTimeout(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v of class %v, want %q", err, fault.Of(err), tc.want)
 			}
@@ -547,7 +553,7 @@ func TestErrorsOfLeases(t *testing.T) {
 		m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 			return nil, fault.WithRetryAfter(fault.New(given, "the kubelet's words"), time.Second)
 		})
-		_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+		_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), newRequest())
 		const text = "unable to get the grpc client to the pod for fn:v1: the kubelet's words"
 		if fault.Of(err) != want || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("error %v of class %v, want class %v", err, fault.Of(err), want)
@@ -562,7 +568,7 @@ func TestAListThatIsTooLargeIsNotSent(t *testing.T) {
 	granted := pod("a", refused)
 	granted.MaxMessageBytes = 10
 	m := leasetest.NewManager(pods(granted))
-	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), newRequest())
 	if fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "take up to 10") {
 		t.Errorf("error %v of class %v, want exhausted", err, fault.Of(err))
 	}
@@ -580,7 +586,7 @@ func TestANewPodThatIsNotReachableAtOnce(t *testing.T) {
 		time.AfterFunc(100*time.Millisecond, func() { cutproxy.NewAt(t, address, target) })
 		return &lease.Granted{Pod: "a", Address: address, ColdStart: true}, nil
 	})
-	if _, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request); err != nil {
+	if _, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), newRequest()); err != nil {
 		t.Error(err)
 	}
 	if got := m.AwaitFinish(t); got.Outcome != lease.Done {
@@ -597,7 +603,7 @@ func TestNameServersAreNotThePodsFault(t *testing.T) {
 		}
 		m := leasetest.NewManager(pods(pod("a", "no.such.name.invalid:9446")))
 		begin := time.Now()
-		_, err := newEvaluatorOver(t, dial, m, telemetry.Discard()).Evaluate(t.Context(), request)
+		_, err := newEvaluatorOver(t, dial, m, telemetry.Discard()).Evaluate(t.Context(), newRequest())
 		if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "no.such.name.invalid") {
 			t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
 		}
@@ -622,7 +628,7 @@ func TestConnectionsOfBrokenPodsAreNotUsedAgain(t *testing.T) {
 		Leases: leasetest.NewManager(pods(pod("a", address))), Conns: conns, ConnectTimeout: time.Minute,
 		Telemetry: telemetry.Discard(),
 	})
-	if _, err := e.Evaluate(t.Context(), request); fault.Of(err) != fault.Unavailable {
+	if _, err := e.Evaluate(t.Context(), newRequest()); fault.Of(err) != fault.Unavailable {
 		t.Errorf("error %v, want that the pod broke", err)
 	}
 	if n := conns.Len(); n != 0 {

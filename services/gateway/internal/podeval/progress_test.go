@@ -48,7 +48,7 @@ func TestWaitsAreVisibleWhileTheyLast(t *testing.T) {
 				visible("pull")
 				return nil, fault.New(fault.Precondition, "no such image")
 			})
-		measured := request
+		measured := newRequest()
 		measured.Measured = active.Begin("fn:v1")
 		e := newEvaluator(t, manager, tel)
 		if _, err := e.Evaluate(t.Context(), measured); fault.Of(err) != fault.Precondition {

@@ -45,7 +45,7 @@ func TestSpans(t *testing.T) {
 	tel := telemetry.Discard()
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 	e := newEvaluator(t, leasetest.NewManager(coldStart(testpod.Serve(t, 1<<20, echo))), tel)
-	if _, err := e.Evaluate(t.Context(), request); err != nil {
+	if _, err := e.Evaluate(t.Context(), newRequest()); err != nil {
 		t.Fatal(err)
 	}
 	var names, events []string
@@ -90,7 +90,7 @@ func TestInventedNamesUseNoLabels(t *testing.T) {
 		return nil, fault.New(fault.Precondition, "no such image")
 	})
 	e := newEvaluator(t, m, tel)
-	_, _ = e.Evaluate(t.Context(), request)
+	_, _ = e.Evaluate(t.Context(), newRequest())
 	if want := `fn_cold_starts_total{image="other",outcome="precondition"} 1`; !strings.Contains(scrape(), want) {
 		t.Errorf("no %s", want)
 	}
@@ -121,7 +121,7 @@ func TestAMissingImageIsAFailedColdStart(t *testing.T) {
 				return nil, fault.New(tc.class, "no")
 			}
 			e := newEvaluator(t, leasetest.NewManager(refuse), tel)
-			if _, err := e.Evaluate(t.Context(), request); err == nil {
+			if _, err := e.Evaluate(t.Context(), newRequest()); err == nil {
 				t.Fatal("evaluated without a lease")
 			}
 			if got := strings.Contains(scrape(), "fn_cold_starts_total{"); got != tc.want {
@@ -156,7 +156,7 @@ func TestMetrics(t *testing.T) {
 	})
 	e := newEvaluator(t, m, tel)
 	active := evalmetrics.NewActive(tel.Meters)
-	measured := request
+	measured := newRequest()
 	measured.Measured = active.Begin("fn:v1")
 	for range 4 {
 		_, _ = e.Evaluate(t.Context(), measured)

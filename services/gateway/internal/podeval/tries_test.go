@@ -26,7 +26,7 @@ func TestSamePodIsTriedUntilTheDeadline(t *testing.T) {
 			pod("a", refused), pod("a", "a:9446")))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := newEvaluatorIn(t, &network, m).Evaluate(ctx, request); err != nil {
+		if _, err := newEvaluatorIn(t, &network, m).Evaluate(ctx, newRequest()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -39,7 +39,7 @@ func TestAttemptsEndWithTheDeadline(t *testing.T) {
 		const inBackoff = connectTimeout/5 + connectTimeout + 50*time.Millisecond // after two attempts
 		ctx, cancel := context.WithTimeout(t.Context(), inBackoff)
 		defer cancel()
-		_, err := newEvaluatorIn(t, new(pipenet.Network), m).Evaluate(ctx, request)
+		_, err := newEvaluatorIn(t, new(pipenet.Network), m).Evaluate(ctx, newRequest())
 		if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "pod a broke: ") ||
 			!strings.Contains(err.Error(), "(tried 2 times on this pod)") {
 			t.Errorf("error %v of class %v", err, fault.Of(err))
@@ -61,7 +61,7 @@ func TestPodThatBreaksUnderTheEvaluationCounts(t *testing.T) {
 		m := leasetest.NewManager(pods(pod("a", "a:9446")))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := newEvaluatorIn(t, &network, m).Evaluate(ctx, request)
+		_, err := newEvaluatorIn(t, &network, m).Evaluate(ctx, newRequest())
 		if fault.Of(err) != fault.Unavailable || evaluated != 3 ||
 			!strings.Contains(err.Error(), " times on this pod)") {
 			t.Errorf("after %d evaluations: %v", evaluated, err)

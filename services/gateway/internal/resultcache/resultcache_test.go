@@ -19,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 )
@@ -74,7 +75,10 @@ func request(image, input string) evaluation.Request {
 	if err != nil {
 		panic(err)
 	}
-	return evaluation.Request{Given: image, Image: name, ResourceList: []byte(input)}
+	return evaluation.Request{
+		Given: image, Image: name, ResourceList: []byte(input),
+		Measured: evalmetrics.NewActive(noop.NewMeterProvider()).Begin(image),
+	}
 }
 
 func TestWhatIsRemembered(t *testing.T) {

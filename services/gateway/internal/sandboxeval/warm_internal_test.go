@@ -17,11 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/krm-function-runner/function-runner/libs/function"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
@@ -104,6 +107,7 @@ func measureWarm(b *testing.B, evaluator *Evaluator, binary string) {
 	list := []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
 	request := evaluation.Request{
 		Given: "fn:v1", Image: imagename.Name{Repository: "example.com/fn", Tag: "v1"}, ResourceList: list,
+		Measured: evalmetrics.NewActive(noop.NewMeterProvider()).Begin("fn:v1"),
 	}
 	timed := func(f func() error) time.Duration {
 		<-time.After(300 * time.Millisecond)
