@@ -15,11 +15,10 @@ require (
 
 require (
 	github.com/google/go-cmp v0.7.0
+	github.com/hashicorp/golang-lru/v2 v2.0.7
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.72.0
 	golang.org/x/time v0.16.0
 )
-
-require github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 
 require (
 	connectrpc.com/connect/v2 v2.0.0 // indirect

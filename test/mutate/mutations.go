@@ -101,7 +101,7 @@ var named = []mutation{
 	},
 	{
 		Name: "the owner of a function is not remembered", Package: "services/gateway/internal/replicas",
-		Edits: []edit{{`c\.owners\.setOwner\(image, [^\n]*\)\)`, `_ = cmp.Or(image, "")`}},
+		Edits: []edit{{`c\.owners\.Add\(image, [^\n]*\)\)`, `_ = cmp.Or(image, "")`}},
 	},
 	{
 		Name: "clients send no HTTP/2 pings", Package: "libs/rpcclient",

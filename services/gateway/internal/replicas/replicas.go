@@ -10,9 +10,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -26,15 +26,20 @@ import (
 type Client struct {
 	service *rpcclient.Client
 	client  *lease.Client
-	owners  owners
+	// owners maps the image of a function to the address of the replica that owns the function.
+	owners *lru.Cache[string, string]
 }
+
+// maxOwners is the maximum number of functions whose owner is remembered.
+const maxOwners = 10_000
 
 var _ lease.Manager = (*Client)(nil)
 
 // New returns a Client for the pod-manager at url. Each DNS address of the URL's host is a replica. service must
 // be a client for the same URL.
 func New(service *rpcclient.Client, url string) *Client {
-	return &Client{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
+	owners, _ := lru.New[string, string](maxOwners) // fails only if maxOwners is not positive
+	return &Client{service: service, client: lease.NewClient(service.HTTP, url, service.Options...), owners: owners}
 }
 
 // backoff is the delay between retries while the gateway can reach no replica of the pod-manager.
@@ -82,7 +87,7 @@ func (c *Client) leaseFromAny(
 			open.Tried = append(open.Tried, r.Address())
 		}
 	}
-	if owner := c.owners.ownerOf(image); !slices.Contains(open.GetTried(), owner) {
+	if owner, _ := c.owners.Get(image); !slices.Contains(open.GetTried(), owner) {
 		left, _ = toFront(left, owner)
 	}
 	for len(left) > 0 {
@@ -91,7 +96,7 @@ func (c *Client) leaseFromAny(
 		var held lease.Lease
 		held, err = c.leaseFrom(ctx, r, open, waiting, probeTimeout)
 		if err == nil {
-			c.owners.setOwner(image, cmp.Or(held.Granted().GetOwner(), r.Address()))
+			c.owners.Add(image, cmp.Or(held.Granted().GetOwner(), r.Address()))
 		}
 		if !lease.IsElsewhere(err) {
 			return held, err
@@ -155,29 +160,4 @@ func markSilence(r *rpcclient.Replica, err error) error {
 	}
 	err = fault.New(fault.Unavailable, "call the pod-manager at %s: %w", r.Address(), rpcclient.ErrSilent)
 	return lease.Elsewhere(err)
-}
-
-// maxOwners is the maximum number of functions whose owner is remembered.
-const maxOwners = 10_000
-
-// owners maps the image of a function to the address of the pod-manager replica that owns the function.
-type owners struct {
-	mu      sync.Mutex
-	byImage map[string]string
-}
-
-// ownerOf returns the address of the replica that owns a function. It is empty if the owner is unknown.
-func (o *owners) ownerOf(image string) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.byImage[image]
-}
-
-func (o *owners) setOwner(image, address string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, known := o.byImage[image]; o.byImage == nil || (!known && len(o.byImage) >= maxOwners) {
-		o.byImage = make(map[string]string) // a full map is emptied, because replicas name the owners again
-	}
-	o.byImage[image] = address
 }
