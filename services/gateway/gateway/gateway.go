@@ -87,7 +87,7 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 		}
 		return warnings
 	}
-	var images func() []string
+	images := func() []string { return nil }
 	if evaluators.exec != nil {
 		images = evaluators.exec.Images
 	}

@@ -116,7 +116,8 @@ func TestEvaluationsAreListedInBoundedNumber(t *testing.T) {
 	for range 300 {
 		remembered.Add("echo:v1", &gatewayv1.Evaluation{Code: evalhistory.OK})
 	}
-	s := status.New(remembered, nil, "gateway-0", nil, nil)
+	none := func() []string { return nil }
+	s := status.New(remembered, nil, "gateway-0", none, none)
 	for asked, want := range map[int32]int{0: 100, -1: 100, 1: 1, 200: 200, 1000: 300} {
 		got, err := s.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{Max: asked})
 		if err != nil || len(got.GetEvaluations()) != want {

@@ -22,6 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
@@ -52,7 +53,7 @@ func TestUnreadAnswersDoNotStopOthers(t *testing.T) {
 		const size = 10_000
 		h := New(Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{echo{}},
-			MaxMessageBytes: 2 * size, MemoryBudgetBytes: 20 * size, Telemetry: telemetry.Discard(),
+			MaxMessageBytes: 2 * size, MemoryBudgetBytes: 20 * size, Telemetry: telemetry.Discard(), History: evalhistory.New(),
 		})
 		_, service := h.Serve()
 		list := append([]byte("kind: ResourceList\nitems: []\n"), bytes.Repeat([]byte("#\n"), size/2)...)
@@ -97,7 +98,7 @@ func TestDroppedAnswersAreCounted(t *testing.T) {
 	tel.Log = slog.New(slog.NewTextHandler(log, nil))
 	h := New(Config{
 		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{slow{}},
-		MaxMessageBytes: 100, MemoryBudgetBytes: 100, MaxLogRate: 10, Telemetry: tel,
+		MaxMessageBytes: 100, MemoryBudgetBytes: 100, MaxLogRate: 10, Telemetry: tel, History: evalhistory.New(),
 	})
 	synctest.Test(t, func(t *testing.T) {
 		_, service := h.Serve()
@@ -164,7 +165,7 @@ func TestOutputsAreReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{large{}},
-			MaxMessageBytes: 100, MemoryBudgetBytes: 100, Telemetry: telemetry.Discard(),
+			MaxMessageBytes: 100, MemoryBudgetBytes: 100, Telemetry: telemetry.Discard(), History: evalhistory.New(),
 		})
 		_, service := h.Serve()
 		list := []byte("kind: ResourceList")
@@ -207,7 +208,7 @@ func TestRequestsWaitForTheirFunctionsShare(t *testing.T) {
 		h := New(Config{
 			Names:           nameresolver.Resolver{DefaultPrefix: "example.com"},
 			Chain:           evaluation.Chain{hanging{running: &running, closed: closed}},
-			MaxMessageBytes: 1000, MemoryBudgetBytes: 1000, Telemetry: telemetry.Discard(),
+			MaxMessageBytes: 1000, MemoryBudgetBytes: 1000, Telemetry: telemetry.Discard(), History: evalhistory.New(),
 		})
 		_, service := h.Serve()
 		list := append([]byte("kind: ResourceList\n"), bytes.Repeat([]byte("#\n"), 110)...)

@@ -54,7 +54,7 @@ type Config struct {
 	// MaxTimeSetting is the name of the setting for MaxEvaluationTime. Errors name it, so that users can raise it.
 	MaxTimeSetting string
 	Telemetry      *telemetry.Telemetry
-	// History stores recent evaluations for the status page. If it is nil, they are not stored.
+	// History stores recent evaluations for the status page. It is required.
 	History *evalhistory.History
 }
 
@@ -238,7 +238,7 @@ func (h *Handler) reportEvaluation(ctx context.Context, s sample) {
 	s.party = partyOf(s.err, label)
 	s.describeSpan(trace.SpanFromContext(ctx))
 	h.lines.logEvaluation(ctx, s)
-	h.addToHistory(label, s.historyRecord(ctx))
+	h.history.Add(label, s.historyRecord(ctx))
 }
 
 // Serve returns the HTTP handler of the FunctionEvaluator service, and the URL path to serve it on.
@@ -252,7 +252,7 @@ func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler 
 func (h *Handler) reportRejection(ctx context.Context, err error) {
 	h.metrics.countRejection(ctx, err)
 	h.lines.logRejection(ctx, err)
-	h.addToHistory("", rejectionRecord(err))
+	h.history.Add("", rejectionRecord(err))
 }
 
 // QueuedForMemory returns the number of requests and answers that wait because the memory budget is used up. The status

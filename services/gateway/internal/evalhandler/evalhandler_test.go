@@ -28,6 +28,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
@@ -76,6 +77,7 @@ func newHandlerWith(t *testing.T, cfg evalhandler.Config) *evalhandler.Handler {
 	cfg.Names = nameresolver.Resolver{DefaultPrefix: "example.com"}
 	cfg.Chain = evaluation.Chain{catalog{}}
 	cfg.MaxMessageBytes, cfg.MemoryBudgetBytes = 1<<20, 1<<20
+	cfg.History = evalhistory.New()
 	h := evalhandler.New(cfg)
 	return h
 }
@@ -143,7 +145,7 @@ func TestInvalidListsReachNoEvaluator(t *testing.T) {
 		h := evalhandler.New(evalhandler.Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 			Chain:     evaluation.Chain{counted{catalog{}, &asked}},
-			Telemetry: telemetry.Discard(),
+			Telemetry: telemetry.Discard(), History: evalhistory.New(),
 		})
 		for _, list := range []string{"kind: [", ""} {
 			_, err := h.EvaluateFunction(t.Context(),
@@ -284,6 +286,7 @@ func TestLookupTimeoutsNameTheirSetting(t *testing.T) {
 				h := evalhandler.New(evalhandler.Config{
 					Names: slowNames{}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 					MaxEvaluationTime: time.Minute, MaxTimeSetting: "FNR_SOME_TIME", Telemetry: telemetry.Discard(),
+					History: evalhistory.New(),
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), tc.caller)
 				defer cancel()
@@ -315,7 +318,7 @@ func TestTheReasonComesBeforeTheDeadline(t *testing.T) {
 		tel, _ := scrapetest.New(t)
 		h := evalhandler.New(evalhandler.Config{
 			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{waiting{}},
-			MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
+			MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel, History: evalhistory.New(),
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

@@ -18,14 +18,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// addToHistory adds an evaluation to the history for the status page. label is the image's label in metrics, or
-// empty if the request was rejected.
-func (h *Handler) addToHistory(label string, e *gatewayv1.Evaluation) {
-	if h.history != nil {
-		h.history.Add(label, e)
-	}
-}
-
 // historyRecord returns the record of an evaluation for the history. All callers can read the history, so the
 // record contains no parts of the resource lists and no output of the function.
 func (s sample) historyRecord(ctx context.Context) *gatewayv1.Evaluation {

@@ -13,6 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
@@ -41,7 +42,7 @@ func evaluationSpan(t *testing.T, e evaluation.Evaluator, image string) map[stri
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	h := evalhandler.New(evalhandler.Config{
 		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e},
-		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
+		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel, History: evalhistory.New(),
 	})
 	_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
 	for _, span := range spans.GetSpans() {

@@ -48,9 +48,12 @@ type active []evalmetrics.Waiting
 func (active) Counts() map[string]int32            { return map[string]int32{"run": 2, "queue": 1} }
 func (a active) Waiting(int) []evalmetrics.Waiting { return a }
 
+// none returns no warnings and no images.
+func none() []string { return nil }
+
 // handler returns the page with a history and pools.
 func handler(h *evalhistory.History, pools status.Pools, waiting ...evalmetrics.Waiting) http.Handler {
-	return status.New(h, active(waiting), "gateway-0", nil, nil).Page(pools, slog.New(slog.DiscardHandler))
+	return status.New(h, active(waiting), "gateway-0", none, none).Page(pools, slog.New(slog.DiscardHandler))
 }
 
 // get returns what the handler answers.
@@ -71,7 +74,7 @@ func request(t *testing.T, method, target string) *http.Request {
 
 // TestOnlyOwnHostNamesAreServed has a web site that gives its name the address of the page.
 func TestOnlyOwnHostNamesAreServed(t *testing.T) {
-	service := status.New(evaluated(), active(nil), "gateway-0", nil, nil)
+	service := status.New(evaluated(), active(nil), "gateway-0", none, none)
 	h := service.Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
 	for host, want := range map[string]int{
 		"localhost:9447": http.StatusOK, "LOCALHOST": http.StatusOK, "fnr.localhost:9447": http.StatusOK,
@@ -220,7 +223,7 @@ func TestTroubleIsShownFirst(t *testing.T) {
 	waits := active{{
 		Image: "c.example/three:v1", Phase: "queue", Reason: "all pods are busy", Count: 4, Longest: time.Minute,
 	}}
-	server := status.New(h, waits, "gateway-0", warnings, nil).Page(pools, slog.New(slog.DiscardHandler))
+	server := status.New(h, waits, "gateway-0", warnings, none).Page(pools, slog.New(slog.DiscardHandler))
 	page := get(t, server, "/").Body.String()
 	order(t, page, `class="health trouble"`, "the certificate expires soon",
 		"7 evaluations failed because of the system in the last 5 minutes, "+

@@ -48,15 +48,8 @@ type Active interface {
 const maxWaiting = 50
 
 // New returns the status service of a gateway replica. The function warnings returns problems as sentences for
-// operators. The function images returns the images that run as local binaries. Both functions may be nil.
+// operators. The function images returns the images that run as local binaries.
 func New(h *evalhistory.History, active Active, replica string, warnings, images func() []string) *Service {
-	none := func() []string { return nil }
-	if warnings == nil {
-		warnings = none
-	}
-	if images == nil {
-		images = none
-	}
 	return &Service{
 		history: h, active: active, replica: replica, warnings: warnings, images: images, started: time.Now(),
 	}
