@@ -95,7 +95,11 @@ func addPods(
 	services.PodManager = manager
 	services.Binaries = manager.Binaries
 	services.PodIdentity = manager.Identity
-	return startsReady(manager.Component()), nil
+	component := manager.Component()
+	// Without the pod-manager's readiness check, function-runner is ready even before it reaches Kubernetes. Local
+	// binaries do not need Kubernetes, and requests for pods wait in the pod-manager.
+	component.Ready = nil
+	return component, nil
 }
 
 // addImages opens the image store, from which sandboxes read their files, and connects the gateway to it. The
@@ -113,11 +117,4 @@ func addImages(
 		store.Close()
 		return nil
 	}}}, nil
-}
-
-// startsReady removes the readiness check of the pod-manager, so that function-runner is ready even before it
-// reaches Kubernetes. Local binaries do not need Kubernetes, and requests for pods wait in the pod-manager.
-func startsReady(component serve.Component) serve.Component {
-	component.Ready = nil
-	return component
 }
