@@ -4,7 +4,6 @@ package serve
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -19,10 +18,9 @@ const (
 	// ConnReceiveWindow is the maximum number of bytes that the server buffers for all requests of an HTTP/2
 	// connection.
 	ConnReceiveWindow = 2 << 20
-	// MaxWindow is the maximum receive window of a request or a connection. minConnWindow is the minimum receive window of
-	// a connection. net/http would silently replace a window outside these limits by its default.
-	MaxWindow     = 4<<20 - 1
-	minConnWindow = 64 << 10
+	// MaxWindow is the maximum receive window of a request or a connection. The minimum receive window of a connection is
+	// 64 KiB. net/http may silently replace a window outside these limits by its default.
+	MaxWindow = 4<<20 - 1
 	// maxHeaderBytes is the maximum size of a request's headers, which contain a few ids and a token.
 	maxHeaderBytes = 16 << 10
 	// maxReadFrameBytes is the maximum size of a received HTTP/2 frame, which the server buffers as a whole.
@@ -33,15 +31,6 @@ const (
 // bytes that the server buffers before handlers read them. When a window is full, the client waits for an
 // acknowledgement, which takes at least one round trip.
 type Windows struct{ Request, Connection int }
-
-// checkSizes returns an error if net/http would replace a window by its default.
-func (w Windows) checkSizes() error {
-	if w.Request <= 0 || w.Request > MaxWindow || w.Connection < minConnWindow || w.Connection > MaxWindow {
-		return fmt.Errorf("windows of %d and %d bytes are not between 1 or %d and %d", w.Request, w.Connection,
-			minConnWindow, MaxWindow)
-	}
-	return nil
-}
 
 // DefaultWindows contains the receive windows for endpoints that do not set Windows.
 var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWindow}

@@ -41,10 +41,6 @@ func bindPorts(ctx context.Context, log *slog.Logger, components []Component) ([
 }
 
 func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, error) {
-	windows := cmp.Or(e.Windows, DefaultWindows)
-	if err := windows.checkSizes(); err != nil {
-		return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
-	}
 	opened := e.Listener
 	if opened == nil {
 		var lc net.ListenConfig
@@ -57,7 +53,8 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, maxSecureAge)
 	}
 	e.MaxStreams = cmp.Or(max(e.MaxStreams, 0), DefaultMaxStreams)
-	s := &server{name: e.Name, http: newHTTPServer(handler{e.Handler}, e.MaxStreams, windows), listener: &listener{
+	e.Windows = cmp.Or(e.Windows, DefaultWindows)
+	s := &server{name: e.Name, http: newHTTPServer(handler{e.Handler}, e.MaxStreams, e.Windows), listener: &listener{
 		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge, log: log.With("endpoint", e.Name),
 	}}
 	s.http.ConnContext = withConn
