@@ -22,8 +22,8 @@ import (
 const maxBytes = 16 << 20
 
 // Client calls an image-resolver in another process. Each error that it returns has a fault.Class. Callers must not
-// change a returned answer, because several callers share it. Client sends only the repository, the image and the tag
-// constraint of a request, because its callers set no other field.
+// change a returned answer, because several callers share it. Client does not send the field refresh of a request,
+// because its callers do not set it.
 type Client struct {
 	tags   *lastAnswers[string, *imageresolverv1.ListTagsResponse]
 	images *lastAnswers[imageKey, *imageresolverv1.ResolveImageResponse]

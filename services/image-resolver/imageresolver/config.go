@@ -126,7 +126,7 @@ func checkHosts(checks *config.Checks, field string, items []string) {
 	}
 }
 
-// preferredPlatforms returns the platforms for requests that name no platform, in order of preference.
+// preferredPlatforms returns the platforms to choose from in multi-platform images, in order of preference.
 func (c *Config) preferredPlatforms() (oci.Platforms, error) {
 	if c.Platform == "" {
 		return oci.Platforms{{OS: "linux", Architecture: runtime.GOARCH}}, nil

@@ -46,7 +46,6 @@ func TestResolve(t *testing.T) {
 		Entrypoint: []string{
 			"/fn",
 		}, Cmd: []string{"--quiet"}, Env: []string{"A=b"}, WorkingDir: "/w", User: "65532",
-		Labels: map[string]string{"k": "v"},
 	})
 	r, _ := start(t, s.config)
 	for _, ref := range []string{":v1", "@" + digest(t, image), ":v1@" + digest(t, image)} {
@@ -56,7 +55,7 @@ func TestResolve(t *testing.T) {
 		}
 		if got.GetDigest() != digest(t, image) || !slices.Equal(got.GetCommand(), []string{"/fn", "--quiet"}) ||
 			!slices.Equal(got.GetEnv(), []string{"A=b"}) || got.GetWorkingDir() != "/w" || got.GetUser() != "65532" ||
-			got.GetLabels()["k"] != "v" || got.GetSizeBytes() == 0 || got.GetPullCredentials() {
+			got.GetPullCredentials() {
 			t.Errorf("%s is %v", ref, got)
 		}
 	}
@@ -76,16 +75,15 @@ func TestResolveIndex(t *testing.T) {
 	amd, arm := member("amd64"), member("arm64")
 	index := mutate.AppendManifests(empty.Index, amd, arm)
 	s.registry.PushIndex(t, "fn:v1", index)
-	r, _ := start(t, s.config)
-	for arch, want := range map[string]mutate.Appendable{"": amd.Add, "amd64": amd.Add, "arm64": arm.Add} {
-		got, err := r.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{
-			Image: s.registry.Host + "/fn:v1", Platform: &imageresolverv1.Platform{Architecture: arch},
-		})
+	for platform, want := range map[string]mutate.Appendable{"linux/amd64": amd.Add, "linux/arm64": arm.Add} {
+		s.config.Platform = platform
+		r, _ := start(t, s.config)
+		got, err := resolve(t, r, s.registry.Host+"/fn:v1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.GetDigest() != digest(t, want) || got.GetIndexDigest() != digest(t, index) {
-			t.Errorf("for %q: %v, want the digests of the platform's image and of the index", arch, got)
+			t.Errorf("for %q: %v, want the digests of the platform's image and of the index", platform, got)
 		}
 	}
 }
@@ -104,11 +102,6 @@ func TestTags(t *testing.T) {
 	tags, err := r.ListTags(t.Context(), &imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn"})
 	if want := []string{"v0.10.0", "v0.4.6-git-abc", "v0.4.5", "v0.4.1", "latest"}; err != nil ||
 		!slices.Equal(tags.GetTags(), want) {
-		t.Errorf("tags %v, %v, want %v", tags.GetTags(), err, want)
-	}
-	tags, err = r.ListTags(t.Context(),
-		&imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn", Constraint: "0.4.x"})
-	if want := []string{"v0.4.5", "v0.4.1"}; err != nil || !slices.Equal(tags.GetTags(), want) {
 		t.Errorf("tags %v, %v, want %v", tags.GetTags(), err, want)
 	}
 	if got := s.registry.Count("GET /v2/fn/tags/list"); got != 1 {

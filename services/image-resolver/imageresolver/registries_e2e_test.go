@@ -201,18 +201,13 @@ func TestProgram(t *testing.T) {
 	address := freeport.Address(t)
 	t.Setenv("FNR_ADDRESS", address)
 	t.Setenv("FNR_INSECURE_REGISTRIES", host)
+	t.Setenv("FNR_PLATFORM", "linux/amd64")
 	t.Setenv("FNR_TELEMETRY_METRICS_ADDRESS", "off")
 	t.Setenv("FNR_SERVE_DRAIN_DELAY", "0s")
 	p := launch(t, exec.Command(binary), `"endpoint":"image-resolver"`)
 	transport := &http.Transport{DisableKeepAlives: true}
 	client := imageresolverv1connect.NewImageResolverServiceClient(&http.Client{Transport: transport}, "http://"+address)
-	got, err := client.ResolveImage(
-		t.Context(),
-		&imageresolverv1.ResolveImageRequest{
-			Image:    host + "/fn:v1",
-			Platform: &imageresolverv1.Platform{Os: "linux", Architecture: "amd64"},
-		},
-	)
+	got, err := client.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: host + "/fn:v1"})
 	if err != nil || got.GetDigest() != want {
 		t.Errorf("%v, %v, want %s", got, err, want)
 	}

@@ -58,11 +58,9 @@ type Config[K comparable, V any] struct {
 	Log *slog.Logger
 }
 
-// Answer is a value that the cache returns, with its age and origin.
+// Answer is a value that the cache returns, with its origin.
 type Answer[V any] struct {
 	Value V
-	// Age is the time since the source returned the value.
-	Age time.Duration
 	// Source is the origin of the value, for example an entry of the cache.
 	Source Source
 }

@@ -95,7 +95,7 @@ func isOutage(err error) bool {
 }
 
 func (e *entry[V]) answer(source Source) Answer[V] {
-	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
+	return Answer[V]{Value: e.value, Source: source}
 }
 
 // recordFailure caches the error of a failed fetch for the duration life.Failure. The source may request a longer wait

@@ -49,25 +49,6 @@ func (l *list[T]) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// texts decodes a JSON object with string values and at most maxEntries fields. JSON null is an empty object.
-type texts map[string]string
-
-// UnmarshalJSON decodes the fields one by one, so that it can stop after maxEntries fields.
-func (t *texts) UnmarshalJSON(raw []byte) error {
-	if *t != nil {
-		return errTwice
-	}
-	*t = texts{}
-	return readEntries(raw, func(key string, in *json.Decoder) error {
-		var value string
-		if err := in.Decode(&value); err != nil {
-			return err
-		}
-		(*t)[key] = value
-		return nil
-	})
-}
-
 // readEntries calls the callback read for each field of a JSON object, with the field's key and a decoder. The callback
 // must decode the field's value with this decoder. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {

@@ -30,9 +30,6 @@ type Image struct {
 	Env        []string
 	WorkingDir string
 	User       string
-	Labels     map[string]string
-	// Size is the compressed size of all layers, in bytes.
-	Size int64
 	// PullCredentials is true if the registry required credentials for the image. Pods then need a pull secret.
 	PullCredentials bool
 }
@@ -50,16 +47,13 @@ func (i *Image) TopDigest() string {
 
 // MemoryBytes estimates the memory that this struct occupies in a cache, in bytes.
 func (i *Image) MemoryBytes() int64 {
-	const fields, text, pair = 400, 16, 64
+	const fields, text = 400, 16
 	n := fields + len(i.Digest) + len(i.IndexDigest) + len(i.WorkingDir) + len(i.User) +
 		len(i.Platform.OS) + len(i.Platform.Architecture) + len(i.Platform.Variant)
 	for _, list := range [][]string{i.Entrypoint, i.Cmd, i.Env} {
 		for _, s := range list {
 			n += text + len(s)
 		}
-	}
-	for k, v := range i.Labels {
-		n += pair + len(k) + len(v)
 	}
 	return int64(n)
 }
@@ -72,7 +66,6 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 		Config struct {
 			Entrypoint, Cmd, Env list[string]
 			WorkingDir, User     string
-			Labels               texts
 			Volumes              hidingVolume
 		} `json:"config"`
 	}
@@ -96,8 +89,6 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 		Env:        c.Env,
 		WorkingDir: c.WorkingDir,
 		User:       c.User,
-		Labels:     c.Labels,
-		Size:       m.LayerBytes,
 	}
 	if err := image.checkTexts(); err != nil {
 		return nil, err

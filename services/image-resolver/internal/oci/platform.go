@@ -67,16 +67,6 @@ func (p Platform) String() string {
 	return s
 }
 
-// Or returns p with its empty fields replaced by the fields of other. Architecture and Variant are replaced
-// together, because a variant belongs to its architecture.
-func (p Platform) Or(other Platform) Platform {
-	if p.Architecture == "" {
-		p.Architecture, p.Variant = other.Architecture, other.Variant
-	}
-	p.OS = cmp.Or(p.OS, other.OS)
-	return p
-}
-
 func (p Platform) runsOn(want Platform) bool {
 	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
 }
@@ -104,15 +94,6 @@ func (p Platforms) String() string {
 		texts[i] = platform.String()
 	}
 	return strings.Join(texts, ",")
-}
-
-// For returns the platforms that are possible for a request. If the request names no platform, these are the platforms
-// in p. Otherwise, only the request's platform is possible. Its missing fields are copied from the first platform in p.
-func (p Platforms) For(named Platform) Platforms {
-	if named == (Platform{}) {
-		return p
-	}
-	return Platforms{named.normalize().Or(p[0])}
 }
 
 // Accept reports whether an image for the given platform runs on a platform of p. It accepts images that name no

@@ -12,7 +12,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
@@ -20,11 +19,8 @@ import (
 )
 
 // key is the cache key of a query to a registry. If it contains a tag or digest, the query returns an image for one of
-// the platforms. Otherwise, the query returns the list of the repository's tags.
-type key struct {
-	repository, tag, digest string
-	platforms               string
-}
+// the configured platforms. Otherwise, the query returns the list of the repository's tags.
+type key struct{ repository, tag, digest string }
 
 // answer is a cached answer of a registry, either an image or a list of tags.
 type answer struct {
@@ -35,7 +31,7 @@ type answer struct {
 // sizeOf estimates the memory that an answer and its key occupy in the cache, in bytes.
 func sizeOf(k key, a answer) int64 {
 	const text = 16 // size of a string header, and unit of memory for the string's bytes
-	n := int64(len(k.repository) + len(k.tag) + len(k.digest) + len(k.platforms) + 3*text + cap(a.tags)*text)
+	n := int64(len(k.repository) + len(k.tag) + len(k.digest) + 3*text + cap(a.tags)*text)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
 	}
@@ -45,16 +41,12 @@ func sizeOf(k key, a answer) int64 {
 	return n
 }
 
-// imageKey returns the cache key of an image for platform, or for the configured platforms if platform is empty.
-func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platform) key {
-	named := oci.Platform{
-		OS: platform.GetOs(), Architecture: platform.GetArchitecture(), Variant: platform.GetVariant(),
+// imageKey returns the cache key of an image.
+func imageKey(name imagename.Name) key {
+	if name.Digest != "" {
+		return key{repository: name.Repository, digest: name.Digest}
 	}
-	k := key{repository: name.Repository, digest: name.Digest, platforms: r.cfg.Platforms.For(named).String()}
-	if name.Digest == "" {
-		k.tag = name.Tag
-	}
-	return k
+	return key{repository: name.Repository, tag: name.Tag}
 }
 
 // lifetimeOf returns the lifetime of a cached answer. An image that a caller requests by digest never expires, because
@@ -68,14 +60,8 @@ func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 
 func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
 	f := fetch{resolver: r, key: k}
-	isImage := k.tag != "" || k.digest != ""
-	if isImage {
-		if f.platforms, err = oci.ParsePlatforms(k.platforms); err != nil {
-			return a, err
-		}
-	}
 	err = r.cfg.Registry.With(ctx, k.repository, func(ctx context.Context, s *registry.Session) error {
-		if isImage {
+		if k.tag != "" || k.digest != "" {
 			a.image, err = f.fetchImage(ctx, s)
 		} else {
 			a.tags, err = s.Tags(ctx)
@@ -88,9 +74,8 @@ func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
 
 // fetch is a query of a registry for a single image.
 type fetch struct {
-	resolver  *Resolver
-	key       key
-	platforms oci.Platforms
+	resolver *Resolver
+	key      key
 }
 
 // fetchImage reads the image from the registry. If the cache contains the image, fetchImage first sends a HEAD request,
@@ -122,13 +107,13 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 }
 
 // readImage reads the image with the given tag or digest from the registry. From a multi-platform index, it chooses an
-// image for a platform in f.platforms.
+// image for a configured platform.
 func (f fetch) readImage(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
 	top, err := s.Manifest(ctx, reference)
 	if err != nil {
 		return nil, err
 	}
-	byDigest := key{repository: f.key.repository, digest: top.Digest, platforms: f.key.platforms}
+	byDigest := key{repository: f.key.repository, digest: top.Digest}
 	if known, ok := f.resolver.cache.Peek(byDigest); ok && f.key.tag != "" {
 		return f.updateCredentials(known.image, s), nil // the image is cached under its digest
 	}
@@ -155,7 +140,7 @@ func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Im
 	}
 	image := *cached
 	image.PullCredentials = true
-	byDigest := key{repository: f.key.repository, digest: image.TopDigest(), platforms: f.key.platforms}
+	byDigest := key{repository: f.key.repository, digest: image.TopDigest()}
 	f.resolver.cache.Put(byDigest, answer{image: &image})
 	return &image
 }
@@ -164,7 +149,7 @@ func (f fetch) updateCredentials(cached *oci.Image, s *registry.Session) *oci.Im
 const maxDepth = 3
 
 // chooseMember returns the image of the manifest m. If m is an index, it returns the first image in the index for a
-// platform in f.platforms. The argument named is the platform of m in its parent index. It is nil if there is no parent
+// configured platform. The argument named is the platform of m in its parent index. It is nil if there is no parent
 // index, or if the parent names no platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
@@ -175,7 +160,8 @@ func (f fetch) chooseMember(
 	if depth == 0 {
 		return nil, fault.New(fault.Precondition, "indexes are nested more than %d deep", maxDepth)
 	}
-	members, err := m.Select(f.platforms)
+	platforms := f.resolver.cfg.Platforms
+	members, err := m.Select(platforms)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +169,7 @@ func (f fetch) chooseMember(
 	for _, child := range members {
 		member, err := s.Manifest(ctx, child.Digest)
 		if err != nil {
-			return nil, fmt.Errorf("the image for %s: %w", f.platforms, err)
+			return nil, fmt.Errorf("the image for %s: %w", platforms, err)
 		}
 		image, err := f.chooseMember(ctx, s, member, child.Platform, depth-1)
 		if err == nil || fault.Of(err) != fault.Precondition {
@@ -197,7 +183,7 @@ func (f fetch) chooseMember(
 }
 
 // readConfig reads the image's configuration from the registry. The argument named is the image's platform in its
-// index. It overrides the platform in the configuration. If named is nil, that platform must be in f.platforms.
+// index. It overrides the platform in the configuration. If named is nil, that platform must be configured.
 func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {
@@ -213,9 +199,9 @@ func (f fetch) readConfig(
 		image.Platform = *named
 		return image, nil
 	}
-	if !f.platforms.Accept(image.Platform) {
+	if platforms := f.resolver.cfg.Platforms; !platforms.Accept(image.Platform) {
 		return nil, fault.New(fault.Precondition, "the image is for %s, this machine is %s: push one for that platform too",
-			image.Platform, f.platforms)
+			image.Platform, platforms)
 	}
 	return image, nil
 }

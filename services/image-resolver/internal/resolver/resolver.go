@@ -7,14 +7,12 @@ package resolver
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
@@ -30,7 +28,7 @@ import (
 type Config struct {
 	// DefaultPrefix is prepended to image names without a slash.
 	DefaultPrefix string
-	// Platforms are the platforms to choose from if a request names no platform, in order of preference.
+	// Platforms are the platforms to choose from in multi-platform images, in order of preference.
 	Platforms oci.Platforms
 	Registry  *registry.Client
 	// MaxBytes is the maximum size of the cache, in bytes.
@@ -117,11 +115,11 @@ func (r *Resolver) resolve(
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.queryCache(ctx, r.imageKey(name, req.GetPlatform()), req.GetRefresh() && name.Digest == "")
+	found, err := r.queryCache(ctx, imageKey(name), req.GetRefresh() && name.Digest == "")
 	if err != nil {
 		return nil, annotateError(err, "resolve", name.String())
 	}
-	return newResponse(name, found), nil
+	return newResponse(name, found.Value.image), nil
 }
 
 // SelectImage returns the image name of a request, after applying its tag constraint. For this, the callback list
@@ -154,22 +152,21 @@ func SelectImage(
 	return name.WithTag(tag)
 }
 
-func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolverv1.ResolveImageResponse {
-	image := found.Value.image
+func newResponse(name imagename.Name, image *oci.Image) *imageresolverv1.ResolveImageResponse {
 	name.Digest = "" // the reference in a response contains no digest
 	return &imageresolverv1.ResolveImageResponse{
 		Reference: name.String(), Digest: image.Digest, IndexDigest: image.IndexDigest,
 		Command: image.Command(), Entrypoint: image.Entrypoint, Cmd: image.Cmd, Env: image.Env,
-		WorkingDir: image.WorkingDir, User: image.User, Labels: image.Labels,
+		WorkingDir: image.WorkingDir, User: image.User,
 		Platform: &imageresolverv1.Platform{
 			Os: image.Platform.OS, Architecture: image.Platform.Architecture, Variant: image.Platform.Variant,
 		},
-		SizeBytes: image.Size, PullCredentials: image.PullCredentials, Age: durationpb.New(found.Age),
+		PullCredentials: image.PullCredentials,
 	}
 }
 
-// ListTags lists the tags of a repository that satisfy the request's constraint. Versions are listed first, from the
-// highest to the lowest. Its errors have the same classes as the errors of ResolveImage.
+// ListTags lists the tags of a repository. Versions are listed first, from the highest to the lowest. Its errors have
+// the same classes as the errors of ResolveImage.
 func (r *Resolver) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
@@ -177,19 +174,9 @@ func (r *Resolver) ListTags(
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := tagconstraint.Parse(req.GetConstraint())
-	if err != nil {
-		return nil, err
-	}
 	tags, err := r.allTags(ctx, name.Repository, false)
 	if err != nil {
 		return nil, err
-	}
-	if !wanted.IsZero() {
-		tags = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool {
-			_, ok := wanted.Highest([]string{tag})
-			return !ok
-		})
 	}
 	return &imageresolverv1.ListTagsResponse{Tags: tags}, nil
 }

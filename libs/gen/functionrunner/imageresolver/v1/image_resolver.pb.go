@@ -11,7 +11,6 @@ package imageresolverv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -32,9 +31,6 @@ type ResolveImageRequest struct {
 	// tag_constraint, if not empty, replaces the tag and digest of image: an exact
 	// tag, or a semantic version constraint whose highest match is taken.
 	TagConstraint string `protobuf:"bytes,2,opt,name=tag_constraint,json=tagConstraint,proto3" json:"tag_constraint,omitempty"`
-	// platform is the platform to choose from a multi-platform image. Empty means
-	// the resolver's configured platform.
-	Platform *Platform `protobuf:"bytes,3,opt,name=platform,proto3" json:"platform,omitempty"`
 	// refresh asks for the registry's present answer instead of a cached one.
 	Refresh       bool `protobuf:"varint,4,opt,name=refresh,proto3" json:"refresh,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -85,13 +81,6 @@ func (x *ResolveImageRequest) GetTagConstraint() string {
 	return ""
 }
 
-func (x *ResolveImageRequest) GetPlatform() *Platform {
-	if x != nil {
-		return x.Platform
-	}
-	return nil
-}
-
 func (x *ResolveImageRequest) GetRefresh() bool {
 	if x != nil {
 		return x.Refresh
@@ -127,17 +116,11 @@ type ResolveImageResponse struct {
 	User string `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
 	// platform is the image's platform.
 	Platform *Platform `protobuf:"bytes,10,opt,name=platform,proto3" json:"platform,omitempty"`
-	// labels are the image's labels.
-	Labels map[string]string `protobuf:"bytes,11,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// size_bytes is the compressed size of all layers, in bytes.
-	SizeBytes int64 `protobuf:"varint,12,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
 	// pull_credentials says whether the registry asked for credentials: a pod
 	// needs a pull secret then.
 	PullCredentials bool `protobuf:"varint,13,opt,name=pull_credentials,json=pullCredentials,proto3" json:"pull_credentials,omitempty"`
-	// age is how long ago the registry gave this answer; zero if just now.
-	Age           *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ResolveImageResponse) Reset() {
@@ -240,32 +223,11 @@ func (x *ResolveImageResponse) GetPlatform() *Platform {
 	return nil
 }
 
-func (x *ResolveImageResponse) GetLabels() map[string]string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *ResolveImageResponse) GetSizeBytes() int64 {
-	if x != nil {
-		return x.SizeBytes
-	}
-	return 0
-}
-
 func (x *ResolveImageResponse) GetPullCredentials() bool {
 	if x != nil {
 		return x.PullCredentials
 	}
 	return false
-}
-
-func (x *ResolveImageResponse) GetAge() *durationpb.Duration {
-	if x != nil {
-		return x.Age
-	}
-	return nil
 }
 
 // Platform is an operating system and a processor architecture.
@@ -336,9 +298,7 @@ func (x *Platform) GetVariant() string {
 type ListTagsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// repository is a reference; its tag and digest are ignored.
-	Repository string `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
-	// constraint, if not empty, keeps only the tags that satisfy it.
-	Constraint    string `protobuf:"bytes,2,opt,name=constraint,proto3" json:"constraint,omitempty"`
+	Repository    string `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -376,13 +336,6 @@ func (*ListTagsRequest) Descriptor() ([]byte, []int) {
 func (x *ListTagsRequest) GetRepository() string {
 	if x != nil {
 		return x.Repository
-	}
-	return ""
-}
-
-func (x *ListTagsRequest) GetConstraint() string {
-	if x != nil {
-		return x.Constraint
 	}
 	return ""
 }
@@ -437,12 +390,11 @@ var File_functionrunner_imageresolver_v1_image_resolver_proto protoreflect.FileD
 
 const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"\n" +
-	"4functionrunner/imageresolver/v1/image_resolver.proto\x12\x1ffunctionrunner.imageresolver.v1\x1a\x1egoogle/protobuf/duration.proto\"\xd7\x01\n" +
+	"4functionrunner/imageresolver/v1/image_resolver.proto\x12\x1ffunctionrunner.imageresolver.v1\"\xa0\x01\n" +
 	"\x13ResolveImageRequest\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12%\n" +
-	"\x0etag_constraint\x18\x02 \x01(\tR\rtagConstraint\x12E\n" +
-	"\bplatform\x18\x03 \x01(\v2).functionrunner.imageresolver.v1.PlatformR\bplatform\x12\x18\n" +
-	"\arefresh\x18\x04 \x01(\bR\arefreshJ\x04\b\x05\x10\x06J\x04\b\x06\x10\aR\asignersR\rtrusted_roots\"\xe8\x04\n" +
+	"\x0etag_constraint\x18\x02 \x01(\tR\rtagConstraint\x12\x18\n" +
+	"\arefresh\x18\x04 \x01(\bR\arefreshJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\aR\bplatformR\asignersR\rtrusted_roots\"\xb1\x03\n" +
 	"\x14ResolveImageResponse\x12\x1c\n" +
 	"\treference\x18\x01 \x01(\tR\treference\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12!\n" +
@@ -457,26 +409,18 @@ const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"workingDir\x12\x12\n" +
 	"\x04user\x18\t \x01(\tR\x04user\x12E\n" +
 	"\bplatform\x18\n" +
-	" \x01(\v2).functionrunner.imageresolver.v1.PlatformR\bplatform\x12Y\n" +
-	"\x06labels\x18\v \x03(\v2A.functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntryR\x06labels\x12\x1d\n" +
-	"\n" +
-	"size_bytes\x18\f \x01(\x03R\tsizeBytes\x12)\n" +
-	"\x10pull_credentials\x18\r \x01(\bR\x0fpullCredentials\x12+\n" +
-	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x1a9\n" +
-	"\vLabelsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x0f\x10\x10R\n" +
-	"signatures\"X\n" +
+	" \x01(\v2).functionrunner.imageresolver.v1.PlatformR\bplatform\x12)\n" +
+	"\x10pull_credentials\x18\r \x01(\bR\x0fpullCredentialsJ\x04\b\v\x10\fJ\x04\b\f\x10\rJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x03ageR\x06labelsR\n" +
+	"signaturesR\n" +
+	"size_bytes\"X\n" +
 	"\bPlatform\x12\x0e\n" +
 	"\x02os\x18\x01 \x01(\tR\x02os\x12\"\n" +
 	"\farchitecture\x18\x02 \x01(\tR\farchitecture\x12\x18\n" +
-	"\avariant\x18\x03 \x01(\tR\avariant\"Q\n" +
+	"\avariant\x18\x03 \x01(\tR\avariant\"C\n" +
 	"\x0fListTagsRequest\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
-	"repository\x12\x1e\n" +
-	"\n" +
-	"constraint\x18\x02 \x01(\tR\n" +
+	"repositoryJ\x04\b\x02\x10\x03R\n" +
 	"constraint\"&\n" +
 	"\x10ListTagsResponse\x12\x12\n" +
 	"\x04tags\x18\x01 \x03(\tR\x04tags2\x84\x02\n" +
@@ -497,30 +441,25 @@ func file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP() []b
 	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescData
 }
 
-var file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_functionrunner_imageresolver_v1_image_resolver_proto_goTypes = []any{
 	(*ResolveImageRequest)(nil),  // 0: functionrunner.imageresolver.v1.ResolveImageRequest
 	(*ResolveImageResponse)(nil), // 1: functionrunner.imageresolver.v1.ResolveImageResponse
 	(*Platform)(nil),             // 2: functionrunner.imageresolver.v1.Platform
 	(*ListTagsRequest)(nil),      // 3: functionrunner.imageresolver.v1.ListTagsRequest
 	(*ListTagsResponse)(nil),     // 4: functionrunner.imageresolver.v1.ListTagsResponse
-	nil,                          // 5: functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
-	(*durationpb.Duration)(nil),  // 6: google.protobuf.Duration
 }
 var file_functionrunner_imageresolver_v1_image_resolver_proto_depIdxs = []int32{
-	2, // 0: functionrunner.imageresolver.v1.ResolveImageRequest.platform:type_name -> functionrunner.imageresolver.v1.Platform
-	2, // 1: functionrunner.imageresolver.v1.ResolveImageResponse.platform:type_name -> functionrunner.imageresolver.v1.Platform
-	5, // 2: functionrunner.imageresolver.v1.ResolveImageResponse.labels:type_name -> functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
-	6, // 3: functionrunner.imageresolver.v1.ResolveImageResponse.age:type_name -> google.protobuf.Duration
-	0, // 4: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:input_type -> functionrunner.imageresolver.v1.ResolveImageRequest
-	3, // 5: functionrunner.imageresolver.v1.ImageResolverService.ListTags:input_type -> functionrunner.imageresolver.v1.ListTagsRequest
-	1, // 6: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:output_type -> functionrunner.imageresolver.v1.ResolveImageResponse
-	4, // 7: functionrunner.imageresolver.v1.ImageResolverService.ListTags:output_type -> functionrunner.imageresolver.v1.ListTagsResponse
-	6, // [6:8] is the sub-list for method output_type
-	4, // [4:6] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2, // 0: functionrunner.imageresolver.v1.ResolveImageResponse.platform:type_name -> functionrunner.imageresolver.v1.Platform
+	0, // 1: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:input_type -> functionrunner.imageresolver.v1.ResolveImageRequest
+	3, // 2: functionrunner.imageresolver.v1.ImageResolverService.ListTags:input_type -> functionrunner.imageresolver.v1.ListTagsRequest
+	1, // 3: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:output_type -> functionrunner.imageresolver.v1.ResolveImageResponse
+	4, // 4: functionrunner.imageresolver.v1.ImageResolverService.ListTags:output_type -> functionrunner.imageresolver.v1.ListTagsResponse
+	3, // [3:5] is the sub-list for method output_type
+	1, // [1:3] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_functionrunner_imageresolver_v1_image_resolver_proto_init() }
@@ -534,7 +473,7 @@ func file_functionrunner_imageresolver_v1_image_resolver_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc), len(file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -40,8 +40,7 @@ type ImageResolverServiceClient interface {
 	// words where the registry refuses or lacks the image, or the image cannot be
 	// used; Unavailable where the registry cannot be reached. Never NotFound.
 	ResolveImage(ctx context.Context, in *ResolveImageRequest, opts ...grpc.CallOption) (*ResolveImageResponse, error)
-	// ListTags lists the tags that a constraint may select in a repository. It has
-	// the errors of ResolveImage.
+	// ListTags lists the tags of a repository. It has the errors of ResolveImage.
 	ListTags(ctx context.Context, in *ListTagsRequest, opts ...grpc.CallOption) (*ListTagsResponse, error)
 }
 
@@ -88,8 +87,7 @@ type ImageResolverServiceServer interface {
 	// words where the registry refuses or lacks the image, or the image cannot be
 	// used; Unavailable where the registry cannot be reached. Never NotFound.
 	ResolveImage(context.Context, *ResolveImageRequest) (*ResolveImageResponse, error)
-	// ListTags lists the tags that a constraint may select in a repository. It has
-	// the errors of ResolveImage.
+	// ListTags lists the tags of a repository. It has the errors of ResolveImage.
 	ListTags(context.Context, *ListTagsRequest) (*ListTagsResponse, error)
 	mustEmbedUnimplementedImageResolverServiceServer()
 }

@@ -54,8 +54,7 @@ type ImageResolverServiceClient interface {
 	// words where the registry refuses or lacks the image, or the image cannot be
 	// used; Unavailable where the registry cannot be reached. Never NotFound.
 	ResolveImage(context.Context, *v1.ResolveImageRequest) (*v1.ResolveImageResponse, error)
-	// ListTags lists the tags that a constraint may select in a repository. It has
-	// the errors of ResolveImage.
+	// ListTags lists the tags of a repository. It has the errors of ResolveImage.
 	ListTags(context.Context, *v1.ListTagsRequest) (*v1.ListTagsResponse, error)
 }
 
@@ -121,8 +120,7 @@ type ImageResolverServiceHandler interface {
 	// words where the registry refuses or lacks the image, or the image cannot be
 	// used; Unavailable where the registry cannot be reached. Never NotFound.
 	ResolveImage(context.Context, *v1.ResolveImageRequest) (*v1.ResolveImageResponse, error)
-	// ListTags lists the tags that a constraint may select in a repository. It has
-	// the errors of ResolveImage.
+	// ListTags lists the tags of a repository. It has the errors of ResolveImage.
 	ListTags(context.Context, *v1.ListTagsRequest) (*v1.ListTagsResponse, error)
 }
 
