@@ -10,7 +10,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -163,11 +162,14 @@ func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	return false
 }
 
-// IsLocal reports whether host, without port, is a local address or a name of this machine, such as localhost. Other
-// names must be resolved first, see [Check].
+// IsLocal reports whether host, without port, is a local address or a name of this machine, such as localhost. All
+// addresses in unusual forms, such as 127.1 or 0x7f.0.0.1, count as local. Other names must be resolved first, see
+// [Check].
 func IsLocal(host string) bool {
-	addr, ok := parseAddress(host)
-	return IsLoopback(host) || (ok && isLocal(addr))
+	if addr, ok := parseAddress(host); ok {
+		return isLocal(addr)
+	}
+	return IsLoopback(host) || endsInNumber(normalizeHost(host))
 }
 
 // IsLoopback reports whether host, without port, is a loopback address or a name such as localhost.
@@ -177,13 +179,16 @@ func IsLoopback(host string) bool {
 	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || (ok && addr.Unmap().IsLoopback())
 }
 
-// parseAddress parses an IP address in any form that DNS resolvers and proxies accept, such as 127.1.
 func parseAddress(host string) (netip.Addr, bool) {
-	name := normalizeHost(host)
-	if addr, err := netip.ParseAddr(name); err == nil {
-		return addr, true
-	}
-	return parseNumbers(name)
+	addr, err := netip.ParseAddr(normalizeHost(host))
+	return addr, err == nil
+}
+
+// endsInNumber reports whether the last label of a host is a decimal, octal or hexadecimal number. DNS names do not end
+// in a number, but DNS resolvers and proxies accept IPv4 addresses such as 127.1 and 2130706433.
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	return strings.HasPrefix(last, "0x") || (last != "" && strings.Trim(last, "0123456789") == "")
 }
 
 // normalizeHost returns a host in lower case and in ASCII, in the form that package http sends to DNS and proxies. It
@@ -193,37 +198,4 @@ func normalizeHost(host string) string {
 		host = ascii
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
-}
-
-// parseNumbers parses an IPv4 address of 1 to 4 numbers, in decimal, octal or hexadecimal notation, as the C
-// function inet_aton does. For example, 127.1 and 2130706433 and 0x7f.0.0.1 are the address 127.0.0.1.
-func parseNumbers(name string) (netip.Addr, bool) {
-	parts := strings.Split(name, ".")
-	if len(parts) > 4 {
-		return netip.Addr{}, false
-	}
-	var sum uint64
-	for i, part := range parts {
-		bits := 8
-		if i == len(parts)-1 {
-			bits = 8 * (5 - len(parts)) // the last number contains all remaining bytes
-		}
-		n, err := parseNumber(part, bits)
-		if err != nil {
-			return netip.Addr{}, false
-		}
-		sum = sum<<bits | n
-	}
-	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true
-}
-
-func parseNumber(s string, bits int) (uint64, error) {
-	switch {
-	case strings.HasPrefix(s, "0x"):
-		return strconv.ParseUint(s[2:], 16, bits)
-	case strings.HasPrefix(s, "0") && len(s) > 1:
-		return strconv.ParseUint(s[1:], 8, bits)
-	default:
-		return strconv.ParseUint(s, 10, bits)
-	}
 }
