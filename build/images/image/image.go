@@ -4,11 +4,9 @@
 package image
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -20,19 +18,12 @@ import (
 // Spec describes an image to build.
 type Spec struct {
 	// Name is the image's repository and tag, without a registry.
-	Name  string
-	Files []File
-	// Below contains the files of an additional lower layer. Images with the same files in Below share this layer.
-	Below      []File
+	Name       string
+	Files      []File
 	Entrypoint []string
 	Cmd        []string
-	Env        []string
 	// User is the numeric ID of the user that runs the container. A user name would require /etc/passwd in the image.
 	User string
-	// Architecture is the target architecture, such as arm64. It defaults to the architecture of this machine.
-	Architecture string
-	// OCI selects the media types of the OCI specification. By default, images have Docker's media types.
-	OCI bool
 }
 
 // Builder builds images and caches their layers in the directory Dir. The same Spec and the same file contents
@@ -43,22 +34,16 @@ type Builder struct {
 
 // Build builds the image. It reuses cached layers whose files have not changed.
 func (b Builder) Build(spec Spec) (v1.Image, error) {
-	image, layerType := empty.Image, types.DockerLayer
-	if spec.OCI {
-		image = mutate.ConfigMediaType(mutate.MediaType(image, types.OCIManifestSchema1), types.OCIConfigJSON)
-		layerType = types.OCILayer
+	if spec.Files == nil {
+		return configure(empty.Image, spec)
 	}
-	for _, files := range [][]File{spec.Below, spec.Files} {
-		if files == nil {
-			continue
-		}
-		layer, err := b.layer(files)
-		if err == nil {
-			image, err = mutate.Append(image, mutate.Addendum{Layer: layer, MediaType: layerType})
-		}
-		if err != nil {
-			return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
-		}
+	layer, err := b.layer(spec.Files)
+	if err != nil {
+		return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
+	}
+	image, err := mutate.Append(empty.Image, mutate.Addendum{Layer: layer, MediaType: types.DockerLayer})
+	if err != nil {
+		return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
 	}
 	return configure(image, spec)
 }
@@ -87,11 +72,11 @@ func configure(image v1.Image, spec Spec) (v1.Image, error) {
 		return nil, fmt.Errorf("configure image %s: %w", spec.Name, err)
 	}
 	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", cmp.Or(spec.Architecture, runtime.GOARCH)
+	file.OS, file.Architecture = "linux", runtime.GOARCH
 	file.Config = v1.Config{
 		Entrypoint: spec.Entrypoint,
 		Cmd:        spec.Cmd,
-		Env:        slices.Concat([]string{"PATH=/usr/local/bin:/usr/bin:/bin"}, spec.Env),
+		Env:        []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 		User:       spec.User,
 		WorkingDir: "/",
 	}

@@ -43,8 +43,6 @@ type Target struct {
 	Repository, Base string
 	Tags             []string
 	Labels           map[string]string
-	// Platform is the target platform, such as linux/arm64. If it is empty, ko builds for all platforms in .ko.yaml.
-	Platform string
 	// SBOM is true if ko also pushes a list of the program's modules (SPDX) to the image's repository.
 	SBOM bool
 }
@@ -56,9 +54,6 @@ func (t Target) arguments() []string {
 		sbom = "spdx"
 	}
 	args := []string{"build", "--bare", "--sbom=" + sbom, "--tags=" + strings.Join(t.Tags, ",")}
-	if t.Platform != "" {
-		args = append(args, "--platform="+t.Platform)
-	}
 	for _, label := range slices.Sorted(maps.Keys(t.Labels)) {
 		args = append(args, "--image-label="+label+"="+t.Labels[label])
 	}
