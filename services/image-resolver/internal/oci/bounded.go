@@ -36,7 +36,7 @@ func (l *list[T]) UnmarshalJSON(raw []byte) error {
 		return errTwice
 	}
 	*l = list[T]{}
-	return readElements(raw, '[', func(in *json.Decoder) error {
+	return ReadElements(raw, '[', func(in *json.Decoder) error {
 		if len(*l) == maxEntries {
 			return errTooMany
 		}
@@ -53,7 +53,7 @@ func (l *list[T]) UnmarshalJSON(raw []byte) error {
 // must decode the field's value with this decoder. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
-	return readElements(raw, '{', func(in *json.Decoder) error {
+	return ReadElements(raw, '{', func(in *json.Decoder) error {
 		if count++; count > maxEntries {
 			return errTooMany
 		}
@@ -66,9 +66,9 @@ func readEntries(raw []byte, read func(key string, in *json.Decoder) error) erro
 	})
 }
 
-// readElements calls the callback read for each element of a JSON array if begin is '[', or for each field of a JSON
+// ReadElements calls the callback read for each element of a JSON array if begin is '[', or for each field of a JSON
 // object if begin is '{'. The value must be valid JSON. JSON null has no elements.
-func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
+func ReadElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil
 	}

@@ -3,7 +3,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
 const (
@@ -141,23 +142,13 @@ func (l *tagList) readPage(page io.Reader) error {
 
 // UnmarshalJSON adds the tags of a JSON array one by one, so that it can stop at the limits. JSON null adds no tags.
 func (l *tagList) UnmarshalJSON(array []byte) error {
-	in := json.NewDecoder(bytes.NewReader(array))
-	switch start, err := in.Token(); {
-	case err != nil || start == nil:
-		return err
-	case start != json.Delim('['):
-		return fmt.Errorf("the tags begin with %v, not as an array", start)
-	}
-	for in.More() {
+	return oci.ReadElements(array, '[', func(in *json.Decoder) error {
 		var tag string
 		if err := in.Decode(&tag); err != nil {
 			return err
 		}
-		if err := l.addTag(tag); err != nil {
-			return err
-		}
-	}
-	return nil
+		return l.addTag(tag)
+	})
 }
 
 func (l *tagList) addTag(tag string) error {
