@@ -45,8 +45,14 @@ func (c onStopping) Write(line []byte) (int, error) {
 
 func start(t *testing.T, cfg serve.Config, components ...serve.Component) *program {
 	t.Helper()
+	return startWith(t, new(serve.Health), cfg, components...)
+}
+
+// startWith starts a program with the given health.
+func startWith(t *testing.T, health *serve.Health, cfg serve.Config, components ...serve.Component) *program {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &program{health: new(serve.Health), stop: cancel, stopping: make(chan struct{}), ended: make(chan error, 1)}
+	p := &program{health: health, stop: cancel, stopping: make(chan struct{}), ended: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(onStopping(p.stopping), nil))
 	go func() {
 		p.ended <- serve.Run(ctx, cfg, log, p.health, components...)
@@ -233,10 +239,11 @@ func TestReadyOnceEveryPartIs(t *testing.T) {
 // TestProcessThatIsNotAbleIsNotReady: a named service does not serve then, and the process lives.
 func TestProcessThatIsNotAbleIsNotReady(t *testing.T) {
 	var able atomic.Bool
-	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
+	health := new(serve.Health)
+	health.Require(able.Load)
+	p := startWith(t, health, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "test", Listener: servetest.Listen(t), Handler: http.NotFoundHandler()}},
 	})
-	p.health.Require(able.Load)
 	check := func(service string) grpchealth.Status {
 		resp, err := p.health.Checker("example.Service").Check(t.Context(), &grpchealth.CheckRequest{Service: service})
 		if err != nil {

@@ -71,6 +71,13 @@ type LogLimiter struct {
 // Limit must be called for each event, with a function log that writes the log line. For each key, it calls log at most
 // once per minute. The argument count is the number of the key's events since the last log line.
 func (l *LogLimiter) Limit(key string, log func(count int)) {
+	if count := l.count(key); count > 0 {
+		log(count) // without the lock, because a log line may block
+	}
+}
+
+// count counts an event of the key. It returns the number of events to log, or 0 if no line is to be logged now.
+func (l *LogLimiter) count(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil {
@@ -79,11 +86,12 @@ func (l *LogLimiter) Limit(key string, log func(count int)) {
 	}
 	l.counts[key]++
 	if time.Since(l.last[key]) < time.Minute {
-		return
+		return 0
 	}
-	log(l.counts[key])
+	count := l.counts[key]
 	l.last[key] = time.Now()
 	l.counts[key] = 0
+	return count
 }
 
 // newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients use. The server receives decrypted

@@ -4,7 +4,6 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -121,5 +120,8 @@ func newErrorLogs(log *slog.Logger) (handle otel.ErrorHandlerFunc, internal logr
 			log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", count-1)
 		})
 	}
-	return handle, funcr.New(func(_, text string) { handle(errors.New(text)) }, funcr.Options{})
+	internal = funcr.New(func(_, text string) {
+		lines.Limit("", func(count int) { log.Error("OpenTelemetry failed", "error", text, "unlogged", count-1) })
+	}, funcr.Options{})
+	return handle, internal
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/krm-function-runner/function-runner/libs/evalserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
 // TestMemoryIsBounded has a request arrive while another client's request uses the memory.
@@ -31,4 +32,14 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		_ = sender.Close()
 	})
+}
+
+// TestWindowsAreThoseOfNetHTTP checks that net/http does not replace a window by its default: the budget calculates
+// with them.
+func TestWindowsAreThoseOfNetHTTP(t *testing.T) {
+	const least = 64 << 10
+	if windows.Connection < least || windows.Connection > serve.MaxWindow ||
+		windows.Request < 1 || windows.Request > serve.MaxWindow {
+		t.Errorf("the windows %+v are outside of the permitted sizes, up to %d", windows, serve.MaxWindow)
+	}
 }

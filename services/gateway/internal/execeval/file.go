@@ -28,9 +28,9 @@ type configEntry struct {
 	MaxEvaluationTime *time.Duration `yaml:"maxEvaluationTime"`
 }
 
-// parseFile parses a configuration file, and returns the problems that findIgnored finds. It returns an error if the
-// key "functions" is missing, because the file is then probably incomplete or the key is misspelled. An empty list of
-// functions is valid.
+// parseFile parses a configuration file, and returns its ignored parts, such as unknown fields. It returns an error if
+// the key "functions" is missing, because the file is then probably incomplete or the key is misspelled. An empty list
+// of functions is valid.
 func parseFile(content []byte) (file configFile, ignored []string, err error) {
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		return file, nil, fmt.Errorf("not the YAML of functions and their images: %w", err)

@@ -184,8 +184,8 @@ func parseAddress(host string) (netip.Addr, bool) {
 	return addr, err == nil
 }
 
-// endsInNumber reports whether the last label of a host is a decimal, octal or hexadecimal number. DNS names do not end
-// in a number, but DNS resolvers and proxies accept IPv4 addresses such as 127.1 and 2130706433.
+// endsInNumber reports whether the last label of a host is a decimal or octal number, or begins with 0x. DNS names do
+// not end in a number, but DNS resolvers and proxies accept IPv4 addresses such as 127.1, 2130706433 and 0x7f000001.
 func endsInNumber(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	return strings.HasPrefix(last, "0x") || (last != "" && strings.Trim(last, "0123456789") == "")

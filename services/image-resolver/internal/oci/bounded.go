@@ -73,7 +73,7 @@ func ReadElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) 
 		return nil
 	}
 	if raw[0] != byte(begin) {
-		return errors.New("a list or an object should stand where something else does")
+		return fmt.Errorf("expected %q, got %q", byte(begin), raw[0])
 	}
 	in := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := in.Token(); err != nil {

@@ -77,7 +77,7 @@ func TestDocumentsTakeLittleMoreMemoryThanTheirText(t *testing.T) {
 		"a long type": {
 			"it is not quoted in full", `{"config":{"mediaType":"` + strings.Repeat("x", length) + `"}}`, "", "bytes left out",
 		},
-		"a text for the list": {"it is not quoted at all", "", config("Env", `"`, "x", `"`), "something else"},
+		"a text for the list": {"it is not quoted at all", "", config("Env", `"`, "x", `"`), `expected '['`},
 		"many platforms": {
 			"they are not all named",
 			full(index+`"x":[`, "1", `],"manifests":[`) + strings.Repeat(

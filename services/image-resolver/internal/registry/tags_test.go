@@ -90,7 +90,7 @@ func TestPageOfTags(t *testing.T) {
 		"null":      {"a repository without tags", `{"name":"fn","tags":null}`, "", ""},
 		"none":      {"a repository without tags", `{}`, "", ""},
 		"no object": {"a proxy's answer", `["v1"]`, "", "cannot unmarshal array"},
-		"no array":  {"a proxy's answer", `{"tags":"v1"}`, "", "something else"},
+		"no array":  {"a proxy's answer", `{"tags":"v1"}`, "", `expected '['`},
 		"no text":   {"a proxy's answer", `{"tags":[1]}`, "", "cannot unmarshal number"},
 		"no JSON":   {"a proxy's login page", `<html>`, "", "invalid character"},
 		"cut off":   {"half a list is none", `{"tags":["v1","v2"`, "", "unexpected end of JSON"},
