@@ -3,7 +3,6 @@
 package fnproc
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
@@ -194,19 +193,5 @@ func TestKeyDistinguishesCommands(t *testing.T) {
 		} else {
 			seen[k] = true
 		}
-	}
-}
-
-// BenchmarkKey compares the key of a command with long arguments, as those of OCI runtimes are, with one whose
-// launcher has a key.
-func BenchmarkKey(b *testing.B) {
-	arguments := []string{strings.Repeat("x", 40<<10)}
-	for name, launch := range map[string]*Launch{"arguments": {}, "launcher's": {Key: strings.Repeat("x", 32)}} {
-		b.Run(name, func(b *testing.B) {
-			policy := newPolicy(Config{Keep: func(string) int { return 1 }})
-			for b.Loop() {
-				policy.recordUse(Command{Path: "a", Args: arguments, Launch: launch}, epoch)
-			}
-		})
 	}
 }

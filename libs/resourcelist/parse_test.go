@@ -3,7 +3,6 @@
 package resourcelist_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -48,30 +47,5 @@ func TestParseAllocations(t *testing.T) {
 	}
 	if few, many := allocations(few), allocations(many); many > few {
 		t.Errorf("3 items cost %v allocations, 99 cost %v", few, many)
-	}
-}
-
-// BenchmarkParse compares both ways to the same results.
-func BenchmarkParse(b *testing.B) {
-	for _, n := range []int{1, 200, 2000} {
-		data := realisticList(n)
-		b.Run(fmt.Sprintf("fast/items=%d", n), func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, ok := resourcelist.Recognise(data); !ok {
-					b.Fatal("the list needs a full decode")
-				}
-			}
-		})
-		b.Run(fmt.Sprintf("full/items=%d", n), func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := resourcelist.Decode(data); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
