@@ -61,13 +61,6 @@ func (l *Link) Cut() {
 	}
 }
 
-// IsCut reports whether the link is cut.
-func (l *Link) IsCut() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.healed != nil
-}
-
 // Heal makes a cut link work again. Blocked requests and watches continue.
 func (l *Link) Heal() {
 	l.mu.Lock()
