@@ -122,14 +122,6 @@ func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*eval
 // retryPause is the delay before callers retry a rejected evaluation.
 const retryPause = 100 * time.Millisecond
 
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
 // runAll calls the function do n times, concurrently. It waits for all calls and returns the first error.
 func runAll(n int, do func(i int) error) error {
 	var once sync.Once

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
@@ -22,7 +23,7 @@ var (
 	slowRegistries   = deadRegistries("registries at a byte a second", func(ctx context.Context, conn net.Conn) {
 		answerHeader(ctx, conn)
 		for ctx.Err() == nil {
-			pause(ctx, time.Second)
+			retry.Sleep(ctx, time.Second)
 			if _, err := conn.Write([]byte{' '}); err != nil {
 				return
 			}
@@ -54,7 +55,7 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 				for i := 0; ctx.Err() == nil; i++ {
 					host := t.Registries[(asker+i)%len(t.Registries)]
 					t.nameRegistry(ctx, client, fmt.Sprintf("%s/fns/dead-%d-%d", host, asker, i))
-					pause(ctx, retryPause)
+					retry.Sleep(ctx, retryPause)
 				}
 				return nil
 			})

@@ -5,6 +5,7 @@ package attacks
 import (
 	"context"
 
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
@@ -35,7 +36,7 @@ func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error 
 		defer leave()
 		for ctx.Err() == nil {
 			_, _ = t.evaluate(left, system.Hostile, list)
-			pause(ctx, retryPause)
+			retry.Sleep(ctx, retryPause)
 		}
 		return nil
 	})

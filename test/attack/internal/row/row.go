@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/attacks"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
@@ -88,20 +89,20 @@ type moments struct{ start, attacked, over, recovered, end time.Time }
 // measurements.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
-	pause(ctx, times.warmUp)
+	retry.Sleep(ctx, times.warmUp)
 	at.start = time.Now()
-	pause(ctx, times.before)
+	retry.Sleep(ctx, times.before)
 	row.Before = c.System.Memory()
 
 	at.attacked = time.Now()
 	row.Result = c.runAttack(ctx, attack)
 	// Continue to measure after a short attack, because the program may still process the attack's requests.
-	pause(ctx, time.Until(at.attacked.Add(times.meanwhile)))
+	retry.Sleep(ctx, time.Until(at.attacked.Add(times.meanwhile)))
 	at.over = time.Now()
 
 	row.After = c.awaitSettled(ctx, row.Before)
 	at.recovered = time.Now()
-	pause(ctx, times.after)
+	retry.Sleep(ctx, times.after)
 	at.end = time.Now()
 	return at
 }
@@ -141,7 +142,7 @@ func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 		if used := c.System.Memory(); used <= before+kept {
 			return used
 		}
-		pause(ctx, 200*time.Millisecond)
+		retry.Sleep(ctx, 200*time.Millisecond)
 	}
 	return c.System.Memory()
 }
@@ -184,13 +185,5 @@ func (c Config) callersImage(program string) string {
 		return caller.Resolve + c.System.Repository()
 	default:
 		return system.Steady
-	}
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
