@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,25 +104,17 @@ func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mo
 			return err
 		}
 		defer server.stop()
-		ways = append(ways, way{level, remoteWay(server.conn, s.image), server.cmd.Process.Pid, ""})
+		ways = append(ways, way{"confinement " + level, remoteWay(server.conn, s.image), server.cmd.Process.Pid, ""})
 	}
 	list := packagelist.New(1)
 	if err := sameOutput(ctx, ways, list); err != nil {
 		return err
 	}
-	var all [2]times
-	end := time.Now().Add(b.budget)
-	for round := 0; round < 2 || time.Now().Before(end); round++ {
-		for _, i := range rand.Perm(len(ways)) {
-			<-time.After(m.pause(s))
-			start := time.Now()
-			if _, err := ways[i].evaluate(ctx, list); err != nil {
-				return fmt.Errorf("confinement %s: %w", ways[i].name, err)
-			}
-			all[i].evaluations = append(all[i].evaluations, time.Since(start))
-		}
+	took, err := b.inTurns(ctx, ways, list, m.pause(s))
+	if err != nil {
+		return err
 	}
-	return reportConfinement(b.out, s, m, all[0], all[1])
+	return reportConfinement(b.out, s, m, took[0], took[1])
 }
 
 func reportConfinement(out io.Writer, s subject, m mode, off, on times) error {

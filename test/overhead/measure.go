@@ -42,6 +42,35 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
+// inTurns measures programs alternately, in a random order in each round. If pause is not zero, each program evaluates
+// once per round, after the pause. Otherwise, it evaluates repeatedly, and the first evaluation does not count.
+func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
+	all := make([]times, len(ways))
+	if len(ways) == 0 {
+		return nil, nil
+	}
+	end := time.Now().Add(b.budget)
+	for round := 0; round < 2 || time.Now().Before(end); round++ {
+		for _, i := range rand.Perm(len(ways)) {
+			if pause > 0 {
+				<-time.After(pause)
+				start := time.Now()
+				if _, err := ways[i].evaluate(ctx, list); err != nil {
+					return nil, fmt.Errorf("%s: %w", ways[i].name, err)
+				}
+				all[i].evaluations = append(all[i].evaluations, time.Since(start))
+				continue
+			}
+			took, err := takeTurn(ctx, ways[i], list, 1, b.block)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
+			}
+			all[i].evaluations = append(all[i].evaluations, took...)
+		}
+	}
+	return all, nil
+}
+
 // timeTurn runs the evaluations of a turn, and measures their processor time in this program and in the server.
 func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	before, err := processorTime(w.pid)

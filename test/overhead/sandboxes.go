@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -212,33 +211,4 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 		}
 	}
 	return nil
-}
-
-// inTurns measures programs alternately, in a random order in each round. If pause is not zero, each program evaluates
-// once per round, after the pause. Otherwise, it evaluates repeatedly, and the first evaluation does not count.
-func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
-	all := make([]times, len(ways))
-	if len(ways) == 0 {
-		return nil, nil
-	}
-	end := time.Now().Add(b.budget)
-	for round := 0; round < 2 || time.Now().Before(end); round++ {
-		for _, i := range rand.Perm(len(ways)) {
-			if pause > 0 {
-				<-time.After(pause)
-				start := time.Now()
-				if _, err := ways[i].evaluate(ctx, list); err != nil {
-					return nil, fmt.Errorf("%s: %w", ways[i].name, err)
-				}
-				all[i].evaluations = append(all[i].evaluations, time.Since(start))
-				continue
-			}
-			took, err := takeTurn(ctx, ways[i], list, 1, b.block)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
-			}
-			all[i].evaluations = append(all[i].evaluations, took...)
-		}
-	}
-	return all, nil
 }
