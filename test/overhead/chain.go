@@ -4,8 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
+
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/test/internal/pki"
 )
 
 // chain contains the three servers for evaluations in a pod: a gateway, a minimal pod-manager and a wrapper-server.
@@ -34,24 +39,24 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 		id = podID
 		secret = podSecret
 		scheme = "https://"
-		a, err := newAuthority()
+		authority, err := pki.NewAuthority("overhead")
 		if err != nil {
 			return c, err
 		}
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return c, err
 		}
-		own, err := a.write(dir, "gateway")
+		own, err := writeCertificate(authority, dir, "gateway")
 		if err != nil {
 			return c, err
 		}
-		if certificate, err = a.write(dir, "pod-manager"); err != nil {
+		if certificate, err = writeCertificate(authority, dir, "pod-manager"); err != nil {
 			return c, err
 		}
 		gateway = []string{"FNR_TLS_DIRECTORY=" + own}
 		env = []string{"FNR_TLS_SECRET=" + secret}
 		pod = []string{
-			"--tls-id=" + id, "--tls-authorities=" + string(a.pem()), "--tls-callers=" + gatewayID,
+			"--tls-id=" + id, "--tls-authorities=" + string(authority.Cert), "--tls-callers=" + gatewayID,
 			"--environment=FNR_TLS_SECRET",
 		}
 	}
@@ -73,6 +78,23 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 	c.servers = append(c.servers, front)
 	c.evaluate = remoteWay(front.conn, "example.com/fn:v1")
 	return c, nil
+}
+
+// writeCertificate issues a certificate for a program, and writes it, its key and the authority's certificate to a new
+// directory below dir. It returns this directory.
+func writeCertificate(authority *pki.Authority, dir, program string) (string, error) {
+	pair, err := authority.Program(&url.URL{Scheme: "spiffe", Host: "function-runner", Path: "/" + program})
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, program)
+	err = os.Mkdir(dir, 0o700)
+	for name, content := range map[string][]byte{
+		mtls.CertificateFile: pair.Cert, mtls.KeyFile: pair.Key, mtls.AuthoritiesFile: authority.Cert,
+	} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	return dir, err
 }
 
 // startLender starts a minimal pod-manager, as another process of this program.

@@ -5,17 +5,12 @@
 package registries_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"testing"
-	"time"
+
+	"github.com/krm-function-runner/function-runner/test/internal/pki"
 )
 
 // issue creates an authority and a certificate of it for a host:port whose host is an address. It
@@ -26,39 +21,17 @@ func issue(t *testing.T, hostPort string) (tls.Certificate, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority := template("authority " + rand.Text())
-	authority.IsCA, authority.BasicConstraintsValid, authority.KeyUsage = true, true, x509.KeyUsageCertSign
-	authorityKey, ca := sign(t, authority, authority, nil)
-	server := template(host)
-	server.IPAddresses = []net.IP{net.ParseIP(host)}
-	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	key, certificate := sign(t, server, authority, authorityKey)
-	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key},
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca})
-}
-
-func template(name string) *x509.Certificate {
-	return &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-}
-
-// sign creates a key and a certificate that parent's key signs; without a parent it signs itself.
-func sign(t *testing.T, certificate, parent *x509.Certificate,
-	parentKey *ecdsa.PrivateKey,
-) (*ecdsa.PrivateKey, []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	authority, err := pki.NewAuthority("authority " + rand.Text())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parentKey == nil {
-		parentKey = key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, certificate, parent, &key.PublicKey, parentKey)
+	pair, err := authority.Server(host, host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key, der
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate, authority.Cert
 }

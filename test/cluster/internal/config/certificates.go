@@ -4,7 +4,7 @@ package config
 
 import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/pki"
+	"github.com/krm-function-runner/function-runner/test/internal/pki"
 )
 
 // writeCertificates creates all certificates and keys of a cluster, and writes them to the directory pki. It returns

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki creates the certificates and keys of a cluster.
+// Package pki creates certificates and keys of test clusters and of programs under test.
 package pki
 
 import (
@@ -12,10 +12,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net"
+	"net/url"
 	"time"
 )
 
-// lifetime is the validity period of certificates. No test cluster exists for longer.
+// lifetime is the validity period of certificates. No test cluster and no program under test exists for longer.
 const lifetime = 365 * 24 * time.Hour
 
 // Pair is a certificate and its private key, both as PEM.
@@ -65,6 +66,14 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	template := newTemplate(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	return a.issue(template)
+}
+
+// Program issues a certificate with a SPIFFE ID, for a program that is a server and a client.
+func (a *Authority) Program(id *url.URL) (Pair, error) {
+	template := newTemplate(pkix.Name{CommonName: id.String()})
+	template.URIs = []*url.URL{id}
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
 }
 

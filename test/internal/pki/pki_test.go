@@ -7,11 +7,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/pki"
+	"github.com/krm-function-runner/function-runner/test/internal/pki"
 )
 
 func TestServerCertificate(t *testing.T) {
@@ -60,6 +61,30 @@ func TestClientCertificateNamesUserAndGroups(t *testing.T) {
 	if subject.CommonName != "system:node:node" || len(subject.Organization) != 1 ||
 		subject.Organization[0] != "system:nodes" {
 		t.Errorf("the certificate is for %s", subject)
+	}
+}
+
+func TestProgramCertificateIdentifiesServersAndClients(t *testing.T) {
+	authority, err := pki.NewAuthority("ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := &url.URL{Scheme: "spiffe", Host: "function-runner", Path: "/gateway"}
+	pair, err := authority.Program(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := parse(t, pair)
+	if uris := certificate.URIs; len(uris) != 1 || *uris[0] != *id {
+		t.Errorf("the certificate is for %s, want %s", uris, id)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.Cert)
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{usage}})
+		if err != nil {
+			t.Errorf("key usage %v: %v", usage, err)
+		}
 	}
 }
 
