@@ -93,7 +93,7 @@ func restricted(t *testing.T, porch []*unstructured.Unstructured) []*unstructure
 func (b beside) apply(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	objects = b.objects(t, suite.Current, objects)
-	b.kubectl(t, documents(t, objects), "apply", "-f", "-")
+	suite.Kubectl(t, documents(t, objects), "apply", "-f", "-")
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" {
 			s.AwaitRollout(suite.Context(t), t, b.system, o.GetName())
@@ -117,7 +117,7 @@ func (b beside) wayBack(t *testing.T) {
 // created.
 func (b beside) uninstall(t *testing.T, overlay []*unstructured.Unstructured) {
 	t.Helper()
-	b.kubectl(t, documents(t, b.objects(t, suite.Current, overlay)), "delete", "-f", "-")
+	suite.Kubectl(t, documents(t, b.objects(t, suite.Current, overlay)), "delete", "-f", "-")
 	_, rest, _ := strings.Cut(document(t, "deploy/README.md"), "kubectl delete -k deploy/overlays/production\n")
 	commands, _, found := strings.Cut(rest, "kubectl delete -k deploy/overlays/namespaces")
 	if !found {
@@ -155,7 +155,7 @@ func (b beside) nothingIsLeft(t *testing.T) {
 		ours = "app.kubernetes.io/part-of=function-runner"
 	)
 	for _, namespace := range []string{b.system, b.functions} {
-		left := b.kubectl(t, "", "-n", namespace, "get", kinds, "-o", "name", "-l", ours)
+		left := suite.Kubectl(t, "", "-n", namespace, "get", kinds, "-o", "name", "-l", ours)
 		if left != "" {
 			t.Errorf("in %s there are still\n%s", namespace, left)
 		}
@@ -165,22 +165,8 @@ func (b beside) nothingIsLeft(t *testing.T) {
 // namespaces returns identity, labels and annotations of the namespaces.
 func (b beside) namespaces(t *testing.T) string {
 	t.Helper()
-	return b.kubectl(t, "", "get", "namespace", b.system, b.functions, "-o",
+	return suite.Kubectl(t, "", "get", "namespace", b.system, b.functions, "-o",
 		`jsonpath={range .items[*]}{.metadata.uid} {.metadata.labels} {.metadata.annotations}{"\n"}{end}`)
-}
-
-// kubectl runs kubectl with an input, and returns what it prints.
-func (b beside) kubectl(t *testing.T, input string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(suite.Context(t), "kubectl", args...)
-	cmd.Stdin = strings.NewReader(input)
-	var errors strings.Builder
-	cmd.Stderr = &errors
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, &errors)
-	}
-	return string(out)
 }
 
 // documents returns objects as one file.

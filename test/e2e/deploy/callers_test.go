@@ -174,10 +174,6 @@ func tokenOf(t *testing.T, namespace, account string, audiences ...string) strin
 func (p place) secureCaller(t *testing.T, certificate string) *grpc.ClientConn {
 	t.Helper()
 	ctx := suite.Context(t)
-	service, err := s.Client.CoreV1().Services(p.system).Get(ctx, "gateway", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	data := func(name string) map[string][]byte {
 		secret, err := s.Client.CoreV1().Secrets(p.system).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -201,7 +197,7 @@ func (p place) secureCaller(t *testing.T, certificate string) *grpc.ClientConn {
 		}
 		secure.Certificates = []tls.Certificate{pair}
 	}
-	conn, err := grpc.NewClient(service.Spec.ClusterIP+":9443",
+	conn, err := grpc.NewClient(s.ServiceAddress(ctx, t, p.system, "gateway", "9443"),
 		grpc.WithTransportCredentials(tlscredentials.NewTLS(secure)))
 	if err != nil {
 		t.Fatal(err)

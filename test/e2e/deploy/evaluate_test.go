@@ -22,7 +22,6 @@ func inPod(t *testing.T) string {
 }
 
 // caller returns a connection to the function runner at the address of its Service, as Porch has.
-// (Names are for pods; tests do not run in one.)
 func (p place) caller(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	return suite.Connect(t, p.address(t))

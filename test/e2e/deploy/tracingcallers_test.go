@@ -14,22 +14,16 @@ import (
 	"regexp"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // traceShown is how fnctl shows the trace of an evaluation.
 var traceShown = regexp.MustCompile(`Trace ([0-9a-f]{32})`)
 
-// address returns that of the system's gateway.
+// address returns the address of the system's gateway.
 func (p place) address(t *testing.T) string {
 	t.Helper()
-	service, err := s.Client.CoreV1().Services(p.system).Get(suite.Context(t), "function-runner", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return service.Spec.ClusterIP + ":9445"
+	return s.ServiceAddress(suite.Context(t), t, p.system, "function-runner", "9445")
 }
 
 // render has fnctl render a package of one function, and returns a channel that gets the trace of its evaluation.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -144,17 +143,11 @@ func (sys *system) metric(ctx context.Context, t testing.TB, name, metric string
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(page) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), metric+" "); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return int(n)
-		}
+	value, ok := suite.Metric(t, page, metric)
+	if !ok {
+		t.Fatalf("%s has no metric %s", name, metric)
 	}
-	t.Fatalf("%s has no metric %s", name, metric)
-	return 0
+	return int(value)
 }
 
 // retries returns how often the gateway has tried evaluations of any function again.

@@ -97,11 +97,7 @@ func (p place) status(ctx context.Context, t *testing.T, name string) (observed 
 // connect returns a connection to the function runner, as Porch has.
 func (p place) connect(ctx context.Context, t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	service, err := s.Client.CoreV1().Services(p.system).Get(ctx, "function-runner", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return suite.Connect(t, service.Spec.ClusterIP+":9445")
+	return suite.Connect(t, s.ServiceAddress(ctx, t, p.system, "function-runner", "9445"))
 }
 
 // evaluate evaluates set-namespace by a name.

@@ -20,7 +20,7 @@ import (
 // connect returns a connection to a service of the system.
 func (sys *system) connect(t *testing.T, service, port string) *grpc.ClientConn {
 	t.Helper()
-	return suite.Connect(t, sys.address(t, service, port))
+	return suite.Connect(t, s.ServiceAddress(suite.Context(t), t, sys.services, service, port))
 }
 
 // answers reports whether an evaluation got an answer that is not about the system itself, which

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -82,14 +81,4 @@ func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured 
 		}
 	}
 	return objects
-}
-
-// address is the address for callers.
-func (sys *system) address(t *testing.T, service, port string) string {
-	t.Helper()
-	found, err := s.Client.CoreV1().Services(sys.services).Get(suite.Context(t), service, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found.Spec.ClusterIP + ":" + port
 }

@@ -64,7 +64,8 @@ func TestChartIsInstalledUpgradedAndRolledBack(t *testing.T) {
 
 	follow(steps["3"][0])
 	// Only on the test bed: its registry has no TLS, and an address of a private network.
-	kubectl(t, "-n", system, "set", "env", "deployment/function-runner-image-resolver", "FNR_INSECURE_REGISTRIES="+host)
+	suite.Kubectl(t, "", "-n", system, "set", "env", "deployment/function-runner-image-resolver",
+		"FNR_INSECURE_REGISTRIES="+host)
 	s.AwaitRollout(suite.Context(t), t, system, "function-runner-image-resolver")
 	images := []string{setNamespace, host + "/krm-functions-catalog/set-namespace:v0.4.5"}
 	for _, image := range images {
@@ -119,16 +120,5 @@ func readSteps(t *testing.T, path string) map[string][]string {
 // connect returns a connection to the gateway, at the address of its Service.
 func connect(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	service, err := s.Client.CoreV1().Services(system).Get(suite.Context(t), "function-runner", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return suite.Connect(t, service.Spec.ClusterIP+":9445")
-}
-
-func kubectl(t *testing.T, args ...string) {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "kubectl", args...).CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	return suite.Connect(t, s.ServiceAddress(suite.Context(t), t, system, "function-runner", "9445"))
 }

@@ -5,11 +5,13 @@ package suite
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
@@ -32,6 +34,17 @@ functionConfig:
   data:
     namespace: shop
 `
+
+// ServiceAddress returns the cluster IP address of a Service with a port. Tests cannot use the name of the Service,
+// because they do not run in a pod.
+func (s *Suite) ServiceAddress(ctx context.Context, t testing.TB, namespace, name, port string) string {
+	t.Helper()
+	service, err := s.Client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort(service.Spec.ClusterIP, port)
+}
 
 // Connect returns a connection with the same options as in Porch: no TLS, and messages of up to 6 MiB.
 func Connect(t testing.TB, address string) *grpc.ClientConn {

@@ -34,18 +34,30 @@ func Metrics(ctx context.Context, host string) (string, error) {
 
 // Retries returns the number of times that the gateway in a pod has retried an evaluation with a new lease. host is the
 // pod's address. A retry is not always a defect: a function pod on a busy machine may accept a connection too late.
-func Retries(ctx context.Context, t testing.TB, host string) (retries int64) {
+func Retries(ctx context.Context, t testing.TB, host string) int64 {
 	t.Helper()
 	page, err := Metrics(ctx, host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(page) {
-		if value, ok := strings.CutPrefix(line, "fn_retries_total "); ok {
-			if retries, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64); err != nil {
-				t.Fatal(err)
-			}
+	value, _ := Metric(t, page, "fn_retries_total") // 0 if the metric is missing, because it exists only after a retry
+	return int64(value)
+}
+
+// Metric returns the value of a metric without labels, from a program's metrics. It returns false if the metric is
+// missing.
+func Metric(t testing.TB, metrics, name string) (float64, bool) {
+	t.Helper()
+	for line := range strings.Lines(metrics) {
+		number, ok := strings.CutPrefix(line, name+" ")
+		if !ok {
+			continue
 		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err != nil {
+			t.Fatalf("metric %s: %v", name, err)
+		}
+		return value, true
 	}
-	return retries // 0 if the metric is missing, because it exists only after a retry
+	return 0, false
 }
