@@ -4,12 +4,15 @@ package deploy_test
 
 import (
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
 // programFlags are the tables of flags that are written by hand; make generate writes fnctl's.
@@ -30,7 +33,8 @@ func TestDocumentHasEveryFlag(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff(flagsOf(t, program(t, tc.dir)), documented); diff != "" {
+			program := gobuild.Program(t, filepath.Join(root, tc.dir), ".")
+			if diff := cmp.Diff(flagsOf(t, program), documented); diff != "" {
 				t.Errorf("flags and defaults (-program +document):\n%s", diff)
 			}
 		})

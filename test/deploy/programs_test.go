@@ -23,40 +23,12 @@ import (
 // at once, without starting: if it names this one alone, all others are valid.
 const planted = "FNR_TELEMETRY_LOG_FORMAT"
 
-// binaries is the directory of the programs that several tests start.
-var binaries string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "deploy")
-	if err != nil {
-		panic(err)
-	}
-	binaries = dir
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-// program builds the program in a directory of the repository, unless that was done before, and
-// returns its path.
-func program(t *testing.T, dir string) string {
-	t.Helper()
-	path := filepath.Join(binaries, filepath.Base(dir))
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	if err := gobuild.To(path, filepath.Join(root, dir), "."); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestProgramsUnderstandTheirSettings starts each program with the arguments and
 // variables of its manifests.
 func TestProgramsUnderstandTheirSettings(t *testing.T) {
 	programs := map[string]string{}
 	for _, name := range []string{"gateway", "image-resolver", "pod-manager", "function-runner"} {
-		programs[name] = program(t, "services/"+name)
+		programs[name] = gobuild.Program(t, filepath.Join(root, "services", name), ".")
 	}
 	started := map[string]bool{} // most components change the settings of one program
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {

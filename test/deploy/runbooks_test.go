@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
 // searched is what a command of a runbook searches a log for.
@@ -66,7 +68,8 @@ func runbookCommands(t *testing.T) (commands []command) {
 // TestRunbooksUseFnctlAsItIs has fnctl read its commands in the pages. They say where the gateway is: on-call engineers
 // have none on their own machine.
 func TestRunbooksUseFnctlAsItIs(t *testing.T) {
-	fnctl, calls := program(t, "fnctl"), 0
+	fnctl := gobuild.Program(t, filepath.Join(root, "fnctl"), ".")
+	calls := 0
 	for _, c := range runbookCommands(t) {
 		words := strings.Fields(c.line)
 		if len(words) == 0 || words[0] != "fnctl" {
