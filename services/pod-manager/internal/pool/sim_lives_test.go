@@ -23,6 +23,13 @@ func (l lives) prolong(uid string, until time.Time) {
 // judgeLives looks with each tick whether a pod outlives its time to live by more than
 // one scan.
 func (r *referee) judgeLives(event pool.Event) error {
+	for f, p := range r.pools { // a lease that is granted before the next tick also had these pods started
+		for _, pod := range p.Pods {
+			if p.Waiting > 0 && pod.State == podmanagerv1.Pod_STATE_STARTING {
+				r.lives.prolong(pod.UID, r.now.Add(r.limits(f).TTL))
+			}
+		}
+	}
 	switch e := event.(type) {
 	case pool.PodObserved:
 		if _, known := r.lives[e.UID]; !known && !e.ReclaimAfter.IsZero() {
