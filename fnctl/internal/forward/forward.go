@@ -72,6 +72,9 @@ func (f *Forwarder) address(ctx context.Context) (string, error) {
 	if f.current != nil && f.current.isRunning() {
 		return f.current.address, nil
 	}
+	if ctx.Err() != nil { // ended while another connection started kubectl
+		return "", context.Cause(ctx)
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	next, err := start(ctx, f.config.args())

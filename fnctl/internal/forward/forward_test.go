@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/forward"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
@@ -111,6 +113,28 @@ func TestAKubectlThatEndedIsStartedAgain(t *testing.T) {
 		if time.Now().After(limit) {
 			t.Fatal("it is not started again")
 		}
+	}
+}
+
+// TestDialAfterTheEndStartsNoKubectl has connections wait while kubectl hangs, and callers stop.
+func TestDialAfterTheEndStartsNoKubectl(t *testing.T) {
+	args := kubectl(t, "exec sleep 600\n")
+	f := forward.New(forward.Config{Service: "gateway", Port: "9445"})
+	ctx, cancel := context.WithCancel(t.Context())
+	var dials sync.WaitGroup
+	for range 5 {
+		dials.Go(func() {
+			if _, err := f.Dial(ctx); err == nil {
+				t.Error("connected")
+			}
+		})
+	}
+	await.Equal(t, "kubectl runs", func() bool { _, err := os.Stat(args); return err == nil }, true)
+	cancel()
+	dials.Wait()
+	f.Close()
+	if got := lines(t, args); len(got) != 1 {
+		t.Errorf("kubectl was started %d times, want once", len(got))
 	}
 }
 
