@@ -39,7 +39,7 @@ var pullCauses = []pullCause{
 	{
 		regexp.MustCompile(`no such host`), "no such host %s",
 		"check the name, DNS and HTTPS_PROXY; with images pulled before, use --offline",
-		"check the name, and that the gateway's DNS and proxies know it",
+		"check the name, and that DNS and HTTPS_PROXY of the image-resolver (or function-runner) know it",
 	},
 	{
 		regexp.MustCompile(`connection refused|i/o timeout|no route to host|network is unreachable|connection reset`),
