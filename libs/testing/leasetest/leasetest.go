@@ -31,8 +31,9 @@ type Manager struct {
 	active   atomic.Int64
 	finished chan Finish
 
-	mu    sync.Mutex
-	pools map[string]*podmanagerv1.Pool // keys are image digests
+	mu       sync.Mutex
+	pools    map[string]*podmanagerv1.Pool // keys are image digests
+	problems []string
 }
 
 var _ lease.Manager = (*Manager)(nil)
@@ -97,14 +98,21 @@ func (m *Manager) SetPools(pools ...*podmanagerv1.Pool) {
 	}
 }
 
+// SetProblems sets the problems that ListPools returns.
+func (m *Manager) SetProblems(problems ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.problems = problems
+}
+
 // ListPools implements lease.Manager.
 func (m *Manager) ListPools(_ context.Context,
 	req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
 	m.mu.Lock()
-	pools := m.pools
+	pools, problems := m.pools, m.problems
 	m.mu.Unlock()
-	resp := &podmanagerv1.ListPoolsResponse{}
+	resp := &podmanagerv1.ListPoolsResponse{Problems: problems}
 	for _, digest := range slices.Sorted(maps.Keys(pools)) {
 		if image := req.GetImage(); image == "" || image == pools[digest].GetKey().GetReference() {
 			resp.Pools = append(resp.Pools, pools[digest])

@@ -197,7 +197,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	core := manager.New(manager.Config{
 		Inbox: inbox, Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
 		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
-		Problem: keeper.Problem, Synced: synced, Obstacle: cluster.Obstacle,
+		Problems: keeper.Problems, Synced: synced, Obstacle: cluster.Obstacle,
 		Settings: cfg.initialSettings(templates.Current(), file.Settings(), callers.address == ""),
 		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: int(cfg.MaxMessageBytes),
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -208,7 +208,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, podTLS.Run, awaitSync, awaitReady,
 		// This replica owns functions once it is ready. When its shutdown begins, its functions move to other replicas.
 		keeper.Run, after(ready, keeper.Started),
-		after(frame.Health.Stopping().Done(), func() { keeper.Leave("this pod-manager is shutting down") }),
+		after(frame.Health.Stopping().Done(), keeper.Leave),
 	}
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }

@@ -46,10 +46,11 @@ func (c *Client) ListPools(
 		lists[r.Address()] = answers[i].GetPools()
 		problems = append(problems, answers[i].GetProblems()...)
 		if errs[i] != nil {
-			problems = append(problems, fmt.Sprintf("the pod-manager at %s does not answer: %v", r.Address(), errs[i]))
+			problems = append(problems, fmt.Sprintf("the pod-manager at %s does not list its pods: %v", r.Address(), errs[i]))
 		}
 	}
-	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge(), Problems: problems}, nil
+	slices.Sort(problems) // replicas also list the problems of their peers
+	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge(), Problems: slices.Compact(problems)}, nil
 }
 
 // awaitReplicas looks up the replicas of the pod-manager in DNS, and retries until the lookup succeeds. When ctx

@@ -288,12 +288,15 @@ func TestPoolsOfOneFunction(t *testing.T) {
 func TestPoolsOfAllReplicas(t *testing.T) {
 	c := newCluster(t, "127.0.0.1", "127.0.0.2")
 	c.set("127.0.0.1", "127.0.0.2", "127.0.0.3") // the last is not there
+	for _, replica := range c.replicas {
+		replica.SetProblems("both know it")
+	}
 	m := c.manager(t, "pod-manager")
 	list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
 	if err != nil || len(list.GetPools()) != 2 || list.GetPools()[0].GetReplica() != "127.0.0.1" {
 		t.Errorf("listed %v, %v", list, err)
 	}
-	if got := list.GetProblems(); len(got) != 1 || !strings.Contains(got[0], "127.0.0.3:"+c.port+" does not answer") {
+	if got := list.GetProblems(); len(got) != 2 || got[0] != "both know it" || !strings.Contains(got[1], "127.0.0.3:"+c.port+" does not list its pods") {
 		t.Errorf("listed the problems %q, want the replica that does not answer", got)
 	}
 	c.set("127.0.0.1") // the others go

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -148,7 +149,7 @@ func TestReplicaThatStopsDuringARenewalIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, a, b := joinBoth(t)
 		a.link.Lag(0, 200*time.Millisecond)
-		a.Leave("it ends")
+		a.Leave()
 		wait(50 * time.Millisecond)
 		a.end()
 		wait(4 * time.Second)
@@ -240,6 +241,11 @@ func TestReplicaThatStandsDownOwnsNothing(t *testing.T) {
 		if lost := a.Owners().StoodDown; lost != "no pod answers" {
 			t.Errorf("it owns nothing because of %q", lost)
 		}
+		for _, r := range []*member{a, b} { // gateways do not ask a replica that has stood down
+			if got := r.Problems(); !slices.Equal(got, []string{"replica-1: no pod answers"}) {
+				t.Errorf("a replica lists the problems %q", got)
+			}
+		}
 		b.StandDown("no pod answers either")
 		wait(4 * time.Second)
 		if counts := owned(t, a, b); sum(counts) != 60 {
@@ -271,6 +277,9 @@ func TestReplicaThatDoesNotServeYetOwnsNothing(t *testing.T) {
 		if counts := owned(t, a, b); counts[0] != 60 || b.Owners().StoodDown == "" {
 			t.Errorf("one of two never serves, and they own %v of 60 functions", counts)
 		}
+		if got := slices.Concat(a.Problems(), b.Problems()); len(got) > 0 {
+			t.Errorf("a start is listed as the problem %q", got)
+		}
 		b.StandDown("no pod answers")
 		b.Started()
 		b.StandDown("")
@@ -278,12 +287,15 @@ func TestReplicaThatDoesNotServeYetOwnsNothing(t *testing.T) {
 		if counts := owned(t, a, b); sum(counts) != 60 || min(counts[0], counts[1]) < 10 {
 			t.Errorf("both serve, and own %v of 60 functions", counts)
 		}
-		b.Leave("it ends")
+		b.Leave()
 		b.Started()
 		b.StandDown("")
 		wait(4 * time.Second)
 		if counts := owned(t, a, b); counts[0] != 60 {
 			t.Errorf("one ends, and they own %v of 60 functions", counts)
+		}
+		if got := slices.Concat(a.Problems(), b.Problems()); len(got) > 0 {
+			t.Errorf("a shutdown is listed as the problem %q", got)
 		}
 	})
 }

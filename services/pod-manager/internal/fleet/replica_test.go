@@ -100,7 +100,7 @@ func (w *world) add() *replica {
 	}
 	r.Manager = manager.New(manager.Config{
 		Inbox: inbox, Images: resolver{}, Cluster: cluster, Prober: prober, Synced: synced, Obstacle: cluster.Obstacle,
-		StandDown: r.keeper.StandDown, Problem: r.keeper.Problem,
+		StandDown: r.keeper.StandDown, Problems: r.keeper.Problems,
 		OwnerOf: func(image string) string { return r.keeper.Owners().Owner(image).Address },
 		Settings: manager.Settings{
 			Builder: builder, Defaults: w.setup.Limits,

@@ -5,6 +5,7 @@ package fleet_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,13 @@ func TestReplicaThatReachesNoPodDeletesNone(t *testing.T) {
 				w.load(12, 5*time.Second, 4*time.Second, 5*time.Minute)
 				if !alone && lost.keeper.Owners().StoodDown == "" {
 					t.Error("the replica owns functions still")
+				}
+				for _, r := range w.replicas {
+					list, err := r.ListPools(context.Background(), &podmanagerv1.ListPoolsRequest{})
+					told := strings.Contains(strings.Join(list.GetProblems(), "; "), lost.name+": ")
+					if err != nil || told != (r == lost || !alone) {
+						t.Errorf("%s lists the problems %q, %v", r.name, list.GetProblems(), err)
+					}
 				}
 				for _, d := range w.counts().deleted {
 					if d.by == lost.name && d.at > 36*time.Second {

@@ -57,8 +57,8 @@ type Config struct {
 	Obstacle func() error
 	// OwnerOf returns the address of the replica that owns an image's function, or "" if this replica owns it.
 	OwnerOf func(image string) string
-	// Problem returns the problem that currently keeps this replica from owning functions, or "". It may be nil.
-	Problem func() string
+	// Problems returns the reasons that replicas cannot own functions, as sentences for users. It may be nil.
+	Problems func() []string
 	// StandDown hands over functions to peers, because function pods do not answer this replica. The Manager passes an
 	// empty reason once pods answer again. StandDown must not block.
 	StandDown func(reason string)

@@ -27,10 +27,8 @@ func (m *Manager) ListPools(
 		return cmp.Or(cmp.Compare(x.GetReference(), y.GetReference()), cmp.Compare(x.GetDigest(), y.GetDigest()))
 	})
 	list := &podmanagerv1.ListPoolsResponse{Pools: pools}
-	if m.config.Problem != nil {
-		if problem := m.config.Problem(); problem != "" {
-			list.Problems = []string{m.config.Replica + ": " + problem}
-		}
+	if m.config.Problems != nil {
+		list.Problems = m.config.Problems()
 	}
 	return list, nil
 }

@@ -209,8 +209,11 @@ func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reas
 // Started permits this replica to own functions after its start. From now on, [Config.Starting] has no effect.
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
-// Leave ends this replica's ownership of functions until the process exits, for a reason such as the shutdown.
-func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
+// shuttingDown is the reason that a replica owns no functions after [Keeper.Leave].
+const shuttingDown = "this pod-manager is shutting down"
+
+// Leave ends this replica's ownership of functions until the process exits.
+func (k *Keeper) Leave() { k.standDown(func() { k.ending = shuttingDown }) }
 
 // standDown updates the reason that this replica owns no functions. After a change, the Lease is written at once to
 // inform peers.
@@ -234,15 +237,24 @@ func (k *Keeper) standDown(change func()) {
 // (aliveFor), when the peers consider the replica dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
-// Problem returns the reason that this replica cannot own functions: its Lease is not renewed, or no function pod
-// answers it. It returns an empty string if there is no such reason, also while this replica starts or stops.
-func (k *Keeper) Problem() string {
+// Problems returns the reasons that living replicas cannot own functions, each as "replica: reason". Either the Lease
+// of this replica is not renewed, or no function pod answers a replica. The start and the shutdown of a replica are no
+// problems. Each replica also returns the problems of its peers, because Kubernetes sends no requests to a replica that
+// has stood down.
+func (k *Keeper) Problems() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	self := Member{Name: k.me.Name, StoodDown: k.unable}
 	if !k.view.at.IsZero() && k.isOverdue() {
-		return notRenewed
+		self.StoodDown = notRenewed
 	}
-	return k.unable
+	var problems []string
+	for _, m := range append(k.view.aliveMembers(self.Name), self) {
+		if m.StoodDown != "" && m.StoodDown != k.config.Starting && m.StoodDown != shuttingDown {
+			problems = append(problems, m.Name+": "+m.StoodDown)
+		}
+	}
+	return problems
 }
 
 // Owners returns the current owners of functions. Before the first list of Leases, this replica owns all functions. It
