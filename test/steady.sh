@@ -33,6 +33,10 @@ for dir in "${dirs[@]}"; do
   [[ ! -e $bin/${dir//\//-}.test ]] || tested+=("$dir")
 done
 echo "${#tested[@]} packages, $rounds rounds"
+((${#tested[@]})) || {
+  echo "no package that matches $PACKAGES has tests of processes, networks or real time"
+  exit 2
+}
 
 run() { # DIRECTORY ROUND
   local output="$evidence/round-$2-${1//\//-}.log"
