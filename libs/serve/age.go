@@ -9,12 +9,14 @@ import (
 
 // A server sends the HTTP/2 frame GOAWAY to make a client use another connection. If a handler sets "Connection:
 // close", Go's server sends this frame with the number of the last request that it has received. It then drops
-// requests that are in transit. A client cannot repeat such a request if it no longer keeps all of its bytes.
-// Therefore we write the frame ourselves, with a number higher than any request's, so that the server answers all
-// requests.
+// requests that are in transit. A client cannot repeat such a request if it no longer keeps all of its bytes: grpc-go
+// keeps 256 KiB. Therefore we write the frame ourselves, with a number higher than any request's, so that the server
+// answers all requests, as RFC 9113 (section 6.8) recommends.
 //
-// Warning: this file writes a frame below net/http, which has no supported way to send a graceful GOAWAY.
-// docs/decisions/0036 explains the reasons, and names the test that fails when net/http supports it.
+// Warning: this file writes a frame below net/http, which has no supported way to send a graceful GOAWAY. It relies on
+// net/http writing whole frames in turn (TestConnectionsAreReplacedWithoutFailures). TestNetHTTPStillDropsRequests
+// fails when net/http no longer needs this. grpc-go's server with MaxConnectionAge is no alternative, because its port
+// serves neither Connect nor gRPC-Web nor HTTP/1.1. Without a maximum age, new replicas would get no callers.
 
 // goAway is an HTTP/2 GOAWAY frame. After this frame, the client sends new requests on another connection, and
 // still receives the responses to all requests that it has sent.
