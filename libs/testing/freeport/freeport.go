@@ -16,12 +16,19 @@ import (
 // on it.
 const first, last = 12000, 20000
 
-// Choose returns a port on which no server of this machine listens.
+// Choose returns a port on which no server of this machine listens. Until the end of the test, Choose returns the port
+// to no other test on this machine.
 func Choose(t testing.TB) string {
 	t.Helper()
 	for range last - first {
 		port := strconv.Itoa(first + rand.N(last-first))
 		var lc net.ListenConfig
+		// The open UDP port reserves the number in all processes. Programs can still listen on the TCP port.
+		reservation, err := lc.ListenPacket(t.Context(), "udp", ":"+port)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = reservation.Close() })
 		if l, err := lc.Listen(t.Context(), "tcp", ":"+port); err == nil {
 			_ = l.Close()
 			return port
