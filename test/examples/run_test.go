@@ -15,19 +15,19 @@ import (
 const script = "../../examples/run.sh"
 
 // install creates a directory like that of `make build`, with scripts as programs: a
-// function-runner that ends at once, a probe that finds a healthy server after that, and a fnctl
+// function-runner that ends after the given commands, a probe that finds a healthy server after that, and a fnctl
 // that leaves a file when it runs.
-func install(t *testing.T) (build, used string) {
+func install(t *testing.T, runner string) (build, used string) {
 	t.Helper()
 	build = t.TempDir()
 	used = filepath.Join(build, "used")
-	bin := filepath.Join(build, "bin")
+	bin, pid := filepath.Join(build, "bin"), filepath.Join(build, "pid")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		"function-runner": "exit 1",
-		"wrapper-server":  "sleep 0.3",
+		"function-runner": "echo $$ >" + pid + "\n" + runner + "\nexit 1",
+		"wrapper-server":  "until test -s " + pid + " && ! kill -0 $(cat " + pid + ") 2>/dev/null; do sleep 0.01; done",
 		"fnctl":           "touch " + used,
 	} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+content+"\n"), 0o700); err != nil {
@@ -40,11 +40,7 @@ func install(t *testing.T) (build, used string) {
 // TestExamplesServeOnLoopback runs the examples in an environment that has another address: anyone who reaches the
 // port may run functions on this machine.
 func TestExamplesServeOnLoopback(t *testing.T) {
-	build, _ := install(t)
-	runner := "#!/bin/sh\necho \"the runner's address is '$FNR_ADDRESS', its arguments $*\"\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(build, "bin", "function-runner"), []byte(runner), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	build, _ := install(t, `echo "the runner's address is '$FNR_ADDRESS', its arguments $*"`)
 	run := exec.CommandContext(t.Context(), script)
 	run.Env = append(run.Environ(), "BUILD="+build, "PORT=", "FNR_ADDRESS=:9445")
 	out, _ := run.CombinedOutput()
@@ -76,7 +72,7 @@ func TestAnotherRunnerIsNotTakenForOurs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			build, used := install(t)
+			build, used := install(t, "")
 			run := exec.CommandContext(t.Context(), script, test.args...)
 			run.Env = append(run.Environ(), "BUILD="+build, "PORT="+test.port)
 			out, err := run.CombinedOutput()
