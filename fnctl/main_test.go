@@ -47,7 +47,7 @@ func TestSignalsEndFnctlInGoodOrder(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			_ = silent.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute))
+			_ = silent.(*net.TCPListener).SetDeadline(time.Now().Add(5 * time.Minute))
 			conn, err := silent.Accept() // from then on it waits
 			if err != nil {
 				t.Fatal(err, cmd.Process.Kill())

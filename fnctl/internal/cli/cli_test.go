@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/docker"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
 func TestMain(m *testing.M) {
@@ -45,8 +47,9 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "until": until},
 		Setup: func(env *testscript.Env) error {
+			env.Values["t"] = env.T()
 			env.Setenv("FNCTL_ADDRESS", address)
 			env.Setenv("PODS_ADDRESS", pods)
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // fnctl would sleep for a second before it exits
@@ -67,6 +70,16 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("%s exited with %d instead of %s", args[1], code, args[0])
 	}
+}
+
+// until runs a program, as exits does, until its output matches: until PATTERN CODE PROGRAM ARG... On a busy machine,
+// the gateway's answer may arrive after fnctl's timeout for a suggestion. Users then also try again.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	pattern := regexp.MustCompile("(?m)" + args[0])
+	await.Equal(ts.Value("t").(testing.TB), "the output matches "+args[0], func() bool {
+		exits(ts, false, args[1:])
+		return pattern.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr"))
+	}, true)
 }
 
 var functions = fntest.Gateway{

@@ -147,7 +147,7 @@ func TestTopWithoutPodManagers(t *testing.T) {
 }
 
 func TestTopRefreshes(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	stdout := newScreen()
 	go func() {

@@ -103,17 +103,12 @@ func TestAKubectlThatEndedIsStartedAgain(t *testing.T) {
 		Cluster: forward.Cluster{Context: "c", Kubeconfig: "k"}, Service: "gateway", Port: "9443",
 	})
 	defer f.Close()
-	for limit := time.Now().Add(time.Minute); ; {
+	await.Equal(t, "kubectl is started again", func() bool {
 		if err := dial(t, f); err != nil {
 			t.Fatal(err)
 		}
-		if len(lines(t, args)) > 1 {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatal("it is not started again")
-		}
-	}
+		return len(lines(t, args)) > 1
+	}, true)
 }
 
 // TestDialAfterTheEndStartsNoKubectl has connections wait while kubectl hangs, and callers stop.
