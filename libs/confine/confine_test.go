@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 )
 
 // TestOnlyFunctionsAreConfined looks at the threads of this program while functions start
@@ -35,9 +36,8 @@ func TestOnlyFunctionsAreConfined(t *testing.T) {
 	}
 	runs.Wait()
 	stop()
-	if after := confinedThreads(t); after > before {
-		t.Errorf("%d threads of this program are confined, %d were before", after, before)
-	}
+	await.Equal(t, "more threads of this program are confined than before",
+		func() bool { return confinedThreads(t) > before }, false)
 	if err := os.WriteFile(filepath.Join(t.TempDir(), "file"), nil, 0o600); err != nil {
 		t.Errorf("this program cannot write any more: %v", err)
 	}
