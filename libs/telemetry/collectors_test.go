@@ -77,6 +77,7 @@ func TestNothingWaitsForACollector(t *testing.T) {
 				}
 				setCollector(t, protocol, address)
 				var lines logtest.Log
+				begin := time.Now()
 				tel, err := telemetry.New(t.Context(), "test", cfg, &lines)
 				if err != nil {
 					t.Fatal(err)
@@ -87,8 +88,8 @@ func TestNothingWaitsForACollector(t *testing.T) {
 				defer cancel()
 				_ = tel.Shutdown(lastly) // the error is the collector's
 				release()
-				if n := lines.Count("\n"); n > 1 {
-					t.Errorf("%d lines, want one at most:\n%.2000s", n, lines.String())
+				if n := lines.Count("\n"); n > 1+int(time.Since(begin)/time.Minute) {
+					t.Errorf("%d lines in %v, want one a minute at most:\n%.2000s", n, time.Since(begin), lines.String())
 				}
 			})
 		}
