@@ -77,8 +77,8 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 		for name := range ids {
 			if signer := w.follow(t, name, identities[name]); signer != "" {
 				signers[signer] = true
+				w.put(t, name, map[string][]byte{}) // so it is due
 			}
-			w.put(t, name, map[string][]byte{}) // so it is due
 		}
 	}
 	stop()

@@ -66,7 +66,10 @@ func TestNoLeaseOfABrokenStreamIsLeftWaiting(t *testing.T) {
 	m := start(t, &cluster{silent: true}, resolver{})
 	client := lease.NewClient(servetest.HTTP2Client(t), "http://"+leaseserver.Start(t, m))
 	ctx, breakOff := context.WithCancel(t.Context())
-	_, err := client.Lease(ctx, open("fn:v1"), func(*lease.Waiting) {
+	_, err := client.Lease(ctx, open("fn:v1"), func(w *lease.Waiting) {
+		if w.GetPhase() == podmanagerv1.Phase_PHASE_RESOLVING { // on a busy machine; it is not in a queue yet
+			return
+		}
 		if waitingIn(t, m) != 1 {
 			t.Error("it is said to wait, and does not")
 		}
