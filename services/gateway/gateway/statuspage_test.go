@@ -246,6 +246,7 @@ func TestBrowserShowsAllEvaluationsOfATrace(t *testing.T) {
 	}
 	b := browse(t, w.page)
 	evaluate()
+	b.do("key", "r") // this may only await an automatic refresh that began before the evaluation
 	if got := b.do("key", "r"); got.Named != 1+5 {
 		t.Errorf("%d rows are shown, want one of the function and five of its evaluations", got.Named)
 	}

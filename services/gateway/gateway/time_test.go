@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/testing/await"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -77,7 +78,13 @@ func TestEvaluationTime(t *testing.T) {
 				}
 				address, dir := startTimed(t, general, fields)
 				if tc.phase != "the function was running" {
-					defer takeSlot(t, address, dir)()
+					leave, err := takeSlot(t, address, dir)
+					defer leave()
+					if err != nil && general < 5*time.Minute {
+						continue
+					} else if err != nil {
+						t.Fatal(err)
+					}
 				}
 				message := evaluateHang(t, address)
 				if !strings.Contains(message, tc.phase) && min(limit, general) < 5*time.Minute {
@@ -93,15 +100,21 @@ func TestEvaluationTime(t *testing.T) {
 	}
 }
 
-// takeSlot evaluates hang until the returned function is called, and returns once hang runs.
-func takeSlot(t *testing.T, address, dir string) (leave func()) {
+// takeSlot evaluates hang until the returned function is called, and returns once hang runs. It returns the error of an
+// evaluation that ends before.
+func takeSlot(t *testing.T, address, dir string) (leave func(), err error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	hanging := newCaller(t, address)
 	go func() { ended <- hanging.evaluateWithin(ctx, image("hang"), "") }()
-	testfn.AwaitRunning(t, dir, 1)
-	return func() { cancel(); <-ended }
+	await.Equal(t, "hang runs or has ended", func() bool { return len(ended)+len(testfn.Running(dir)) > 0 }, true)
+	select {
+	case err := <-ended:
+		return cancel, fmt.Errorf("hang has ended: %w", err)
+	default:
+		return func() { cancel(); <-ended }, nil
+	}
 }
 
 // TestALoopingFunctionLeavesOthersTheirSlot has all slots taken by one function.

@@ -90,7 +90,9 @@ func newCluster(t *testing.T, addresses ...string) *cluster {
 // manager returns a client of the cluster that runs until the test ends.
 func (c *cluster) manager(t *testing.T, host string) *replicas.Client {
 	t.Helper()
-	return managerAt(t, "http://"+net.JoinHostPort(host, c.port), rpcclient.OverNetwork(nil, c.lookup))
+	// On a busy machine, a connection may take longer than the client's timeout: here, it has none.
+	network := rpcclient.OverNetwork(new(net.Dialer).DialContext, c.lookup)
+	return managerAt(t, "http://"+net.JoinHostPort(host, c.port), network)
 }
 
 // managerAt returns a client of the replicas at a URL that runs until the test ends.
