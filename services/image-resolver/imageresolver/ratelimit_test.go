@@ -48,8 +48,8 @@ func TestCallersHearOfARateLimitInTime(t *testing.T) {
 					t.Errorf("retry after %v, %t, want what the registry says", after, ok)
 				}
 			}
-			if got := s.registry.Count("GET /v2/fn/manifests/"); got > tc.requests || got < min(tc.requests, 3) {
-				t.Errorf("%d requests, want %d: %s", got, tc.requests, tc.reason)
+			if got := s.registry.Count("GET /v2/fn/manifests/"); got > tc.requests || got < min(tc.requests, 2) {
+				t.Errorf("%d requests, want %d, or fewer as they are slow: %s", got, tc.requests, tc.reason)
 			}
 		})
 	}

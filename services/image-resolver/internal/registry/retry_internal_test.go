@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -37,6 +39,39 @@ func TestRetryAfter(t *testing.T) {
 			if got := retryAfter(header, now); got != tc.want {
 				t.Errorf("%v, want %v: %s", got, tc.want, tc.reason)
 			}
+		})
+	}
+}
+
+// roundTripper is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestRateLimitedRequestsAreSentAgainInTime has a registry answer at once that it limits requests.
+func TestRateLimitedRequestsAreSentAgainInTime(t *testing.T) {
+	for after, want := range map[string]int{"": 4, "1": 3, "2": 2, "10": 1} {
+		t.Run("after "+after, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				next := roundTripper(func(*http.Request) (*http.Response, error) {
+					sent++
+					return &http.Response{
+						StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {after}},
+						Body: io.NopCloser(strings.NewReader("{}")),
+					}, nil
+				})
+				r := retrier{next: next, failed: func(*http.Request, *http.Response, error) {}}
+				begin := time.Now()
+				resp, err := r.RoundTrip(new(http.Request))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				if took := time.Since(begin); sent != want || took > maxLost {
+					t.Errorf("%d requests in %v, want %d in %v at most", sent, took, want, maxLost)
+				}
+			})
 		})
 	}
 }
