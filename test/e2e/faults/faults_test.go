@@ -103,7 +103,7 @@ func (sys *system) askForMissing(ctx context.Context, t *testing.T) {
 	const images = 16
 	for n := range images {
 		f := &function{system: sys, image: fmt.Sprintf("%s/test/sleep:missing-%d", s.Registry(t, "open").Host, n)}
-		if err := f.evaluateWithin(ctx, shortDeadline, 0); status.Code(err) != codes.FailedPrecondition {
+		if err := f.evaluateWithin(ctx, failureDeadline, 0); status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("%s: %v, want that the image does not exist", f.image, err)
 		}
 	}

@@ -58,11 +58,9 @@ func (f *function) evaluate(ctx context.Context, takes time.Duration) error {
 
 // Callers' deadlines.
 const (
-	// shortDeadline is for a request that cannot be served, and whose reason is known without a pod.
-	shortDeadline = 30 * time.Second
-	// podDeadline is for a request whose reason comes from its pod. It is shorter than the time that a pod may take to
-	// become ready (5 minutes), after which each error would come. How long the node takes is the machine's matter.
-	podDeadline = 4 * time.Minute
+	// failureDeadline is for a request that cannot be served. It is shorter than the time that a pod may take to become
+	// ready (5 minutes), after which each error would come. How long the node takes is the machine's matter.
+	failureDeadline = 4 * time.Minute
 	// longDeadline is for any other request, which must be served, whatever happens in the meantime.
 	longDeadline = 5 * time.Minute
 )

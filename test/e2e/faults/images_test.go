@@ -17,23 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// fails evaluates the function, which must fail with a code and with texts in its message, without a pod.
+// fails evaluates the function, which must fail with a code and with texts in its message.
 func (f *function) fails(t *testing.T, code codes.Code, words ...string) {
 	t.Helper()
-	f.failsWithin(t, shortDeadline, code, words...)
-}
-
-// failsInPod evaluates the function, which must fail in the same way, with the reason from its pod.
-func (f *function) failsInPod(t *testing.T, code codes.Code, words ...string) {
-	t.Helper()
-	f.failsWithin(t, podDeadline, code, words...)
-}
-
-// failsWithin evaluates the function for a caller with a deadline. It must fail in the same way.
-func (f *function) failsWithin(t *testing.T, deadline time.Duration, code codes.Code, words ...string) {
-	t.Helper()
 	start := time.Now()
-	err := f.evaluateWithin(suite.Context(t), deadline, 0)
+	err := f.evaluateWithin(suite.Context(t), failureDeadline, 0)
 	t.Logf("after %v: %v", time.Since(start).Round(time.Millisecond), err)
 	if status.Code(err) != code {
 		t.Errorf("the code is %v, want %v", status.Code(err), code)
@@ -68,7 +56,7 @@ func imageWithoutRights(t *testing.T, sys *system) {
 // imageNodeCannotPull: the kubelet reports it. The node expects TLS at that address.
 func imageNodeCannotPull(t *testing.T, sys *system) {
 	f := sys.function(t, s.Registry(t, "open").Alias+"/test/sleep:v1")
-	f.failsInPod(t, codes.FailedPrecondition, "ErrImagePull", "server gave HTTP response to HTTPS client")
+	f.fails(t, codes.FailedPrecondition, "ErrImagePull", "server gave HTTP response to HTTPS client")
 	f.awaitEmpty(t)
 }
 
@@ -82,7 +70,7 @@ func imageWithoutCommand(t *testing.T, sys *system) {
 // containerNotStarted: the container runtime reports it. The image's working directory is a file.
 func containerNotStarted(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "not-started", func(config *v1.Config) { config.WorkingDir = functionProgram })
-	f.failsInPod(t, codes.FailedPrecondition, functionProgram)
+	f.fails(t, codes.FailedPrecondition, functionProgram)
 	f.awaitEmpty(t)
 }
 
@@ -92,16 +80,16 @@ func imageCrashes(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "crashes", func(config *v1.Config) {
 		config.Env = append(config.Env, "LARGE="+strings.Repeat("x", 131060))
 	})
-	f.failsInPod(t, codes.FailedPrecondition, `container "function" ended with exit code 2`, "argument list too long")
+	f.fails(t, codes.FailedPrecondition, `container "function" ended with exit code 2`, "argument list too long")
 	f.awaitEmpty(t)
 }
 
 // functionCrashes: that is the function's own failure, and its pod keeps running.
 func functionCrashes(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/crash", "crashes", nil)
-	f.failsInPod(t, codes.Internal, "panic: ")
+	f.fails(t, codes.Internal, "panic: ")
 	before := f.pod(t)
-	f.failsInPod(t, codes.Internal, "panic: ")
+	f.fails(t, codes.Internal, "panic: ")
 	if after := f.pod(t); after.UID != before.UID {
 		t.Error("the pod was replaced")
 	}
@@ -111,7 +99,7 @@ func functionCrashes(t *testing.T, sys *system) {
 // (pod-cache-config.yaml gives it little memory.)
 func functionOutOfMemory(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/memory", "out-of-memory", nil)
-	f.failsInPod(t, codes.Internal, "out of memory", "96")
+	f.fails(t, codes.Internal, "out of memory", "96")
 	f.awaitPool(suite.Context(t), t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
-	f.failsInPod(t, codes.Internal, "out of memory", "96")
+	f.fails(t, codes.Internal, "out of memory", "96")
 }

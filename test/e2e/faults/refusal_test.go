@@ -91,7 +91,7 @@ func nodeUnschedulable(t *testing.T, sys *system) {
 	warm.succeeds(t, "before")
 	t.Cleanup(func() { cordon(t, false) })
 	cordon(t, true)
-	f.failsInPod(t, codes.Unavailable, "Unschedulable", "1 node(s) were unschedulable")
+	f.fails(t, codes.Unavailable, "Unschedulable", "1 node(s) were unschedulable")
 	warm.succeeds(t, "with the node cordoned")
 	before := f.pod(t)
 	cordon(t, false)

@@ -57,7 +57,7 @@ func podManagerKilled(t *testing.T, sys *system) {
 // functionRunnerKilled: waiting and running requests get an error. The next process has their pods,
 // and none of their leases is left.
 func functionRunnerKilled(t *testing.T, sys *system) {
-	busy, cold, ctx := sys.minuteLong(t), sys.sleeper(t, "runner-killed"), suite.Context(t)
+	busy, cold, ctx := sys.hourLong(t), sys.sleeper(t, "runner-killed"), suite.Context(t)
 	evaluating := busy.startMany(t)
 	pod := busy.awaitRunning(ctx, t)
 	waiting := cold.startMany(t)
@@ -87,11 +87,11 @@ func failsAsGone(t *testing.T, err error) {
 // allWait reports whether all callers wait for one pod.
 func allWait(p *podmanagerv1.Pool) bool { return p.GetWaiting() == callers && len(p.GetPods()) == 1 }
 
-// minuteLong returns a function that takes a minute, without spare processes: each of its processes evaluates.
-func (sys *system) minuteLong(t *testing.T) *function {
+// hourLong returns a function that takes an hour, without spare processes: each of its processes evaluates.
+func (sys *system) hourLong(t *testing.T) *function {
 	t.Helper()
-	return sys.variant(t, "conformance/echo", "minute-long", func(config *v1.Config) {
-		config.Entrypoint = []string{functionProgram, "sleep=1m"}
+	return sys.variant(t, "conformance/echo", "hour-long", func(config *v1.Config) {
+		config.Entrypoint = []string{functionProgram, "sleep=1h"}
 		withoutPrefork(config)
 	})
 }
@@ -131,7 +131,7 @@ func (sys *system) replica(t testing.TB, name string) *corev1.Pod {
 
 // gatewayKilled: callers get an error, leases end by themselves, and so do the functions.
 func gatewayKilled(t *testing.T, sys *system) {
-	f, next, ctx := sys.minuteLong(t), sys.sleeper(t, "gateway-killed"), suite.Context(t)
+	f, next, ctx := sys.hourLong(t), sys.sleeper(t, "gateway-killed"), suite.Context(t)
 	done := f.startMany(t)
 	pod := f.awaitRunning(ctx, t)
 	suite.Kill(t, suite.FindProcess(t, sys.pods["gateway"], suite.ProgramOf(sys.pods["gateway"])))
