@@ -34,7 +34,7 @@ func answers(err error) error {
 
 // soon bounds the time until a caller gets an error: it is a part of the time that a pod may take to become ready
 // (5 minutes), after which each error would come. How long a kubelet takes is the machine's matter.
-const soon = time.Minute
+const soon = 4 * time.Minute
 
 // refused checks that an evaluation fails soon, with the refusing server's texts, and without any
 // password.
