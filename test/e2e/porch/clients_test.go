@@ -51,17 +51,16 @@ func kubectl(t testing.TB, args ...string) string {
 var busy = regexp.MustCompile(`ref file is empty|remote not found`)
 
 // try runs an action on the packages of users, and returns what Porch answers.
-func try(t testing.TB, action string, args ...string) (answer string, err error) {
+func try(t testing.TB, action string, args ...string) (string, error) {
 	t.Helper()
 	args = append([]string{"rpkg", action, "--namespace=" + users}, args...)
-	for range 5 {
-		out, failure := command(suite.Context(t), t, porch(t, "porchctl"), args...).CombinedOutput()
-		if answer, err = string(out), failure; err == nil || !busy.MatchString(answer) {
-			break
+	for ctx := suite.Context(t); ; {
+		out, err := command(ctx, t, porch(t, "porchctl"), args...).CombinedOutput()
+		if err == nil || ctx.Err() != nil || !busy.Match(out) {
+			return string(out), err
 		}
-		t.Logf("porchctl %s is tried again: %s", action, answer)
+		t.Logf("porchctl %s is tried again: %s", action, out)
 	}
-	return answer, err
 }
 
 // porchctl runs an action on the packages of users, which succeeds.

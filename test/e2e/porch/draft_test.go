@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // draft is a package revision in work, with the function pipeline that it has.
@@ -69,13 +71,12 @@ const conflict = "the object has been modified"
 // it, and returns what Porch answers.
 func (d *draft) push(t testing.TB) (answer string, err error) {
 	t.Helper()
-	for range 5 {
-		if answer, err = d.pushOnce(t); err == nil || !strings.Contains(answer, conflict) {
-			break
+	for ctx := suite.Context(t); ; {
+		if answer, err = d.pushOnce(t); err == nil || ctx.Err() != nil || !strings.Contains(answer, conflict) {
+			return answer, err
 		}
 		t.Logf("the push of %s is tried again: %s", d.revision(), answer)
 	}
-	return answer, err
 }
 
 func (d *draft) pushOnce(t testing.TB) (string, error) {
