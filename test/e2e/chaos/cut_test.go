@@ -7,8 +7,9 @@ package chaos_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
-	"time"
+	"testing"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
@@ -39,27 +40,32 @@ var (
 
 // cut drops packets in the network namespace of a process's pod: the rules end with the pod at the
 // latest. It returns what has them pass again.
-func cut(ctx context.Context, p suite.Process, rules []rule) (heal func(), err error) {
+func cut(ctx context.Context, t *testing.T, p suite.Process, rules []rule) (heal func(), err error) {
 	for _, r := range rules {
 		if err := r.apply(ctx, p, "--insert"); err != nil {
 			return nil, err
 		}
 	}
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
+		ctx := suite.CleanupContext(t)
 		for _, r := range rules {
-			_ = r.apply(ctx, p, "--delete") // the pod may be gone, and its rules with it
+			err := r.apply(ctx, p, "--delete")
+			if _, gone := os.Stat(network(p)); err != nil && gone == nil { // the rules end with the pod
+				t.Error(err)
+			}
 		}
 	}, nil
 }
 
+// network is the network namespace of a process, while the process is there.
+func network(p suite.Process) string { return fmt.Sprintf("/proc/%d/ns/net", p.PID) }
+
 func (r rule) apply(ctx context.Context, p suite.Process, what string) error {
 	arguments := append([]string{
-		fmt.Sprintf("--net=/proc/%d/ns/net", p.PID), "iptables", "--wait", what, r.chain,
+		"--net=" + network(p), "iptables", "--wait", what, r.chain,
 	}, append(r.match, "--jump", "DROP")...)
 	if output, err := exec.CommandContext(ctx, "nsenter", arguments...).CombinedOutput(); err != nil {
-		return fmt.Errorf("cut a pod's network: %w: %s", err, output)
+		return fmt.Errorf("change a pod's network: %w: %s", err, output)
 	}
 	return nil
 }

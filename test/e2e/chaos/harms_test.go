@@ -103,7 +103,7 @@ func lose(rules []rule) func(context.Context, *testing.T, *storm) (string, func(
 		if pod == nil {
 			return "", nil
 		}
-		heal, err := cut(ctx, process, rules)
+		heal, err := cut(ctx, t, process, rules)
 		if err != nil {
 			t.Error(err)
 			return "", nil
