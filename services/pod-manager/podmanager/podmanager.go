@@ -196,7 +196,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	ready, awaitReady := awaitAll(synced, templates.Available())
 	core := manager.New(manager.Config{
 		Inbox: inbox, Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
-		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
+		OwnerOf:  func(image string) string { return keeper.Owners().Owner(image).Address },
 		Problems: keeper.Problems, Synced: synced, Obstacle: cluster.Obstacle,
 		Settings: cfg.initialSettings(templates.Current(), file.Settings(), callers.address == ""),
 		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: int(cfg.MaxMessageBytes),

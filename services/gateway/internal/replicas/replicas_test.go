@@ -298,7 +298,8 @@ func TestPoolsOfAllReplicas(t *testing.T) {
 	if err != nil || len(list.GetPools()) != 2 || list.GetPools()[0].GetReplica() != "127.0.0.1" {
 		t.Errorf("listed %v, %v", list, err)
 	}
-	if got := list.GetProblems(); len(got) != 2 || got[0] != "both know it" || !strings.Contains(got[1], "127.0.0.3:"+c.port+" does not list its pods") {
+	silent := "127.0.0.3:" + c.port + " does not list its pods"
+	if got := list.GetProblems(); len(got) != 2 || got[0] != "both know it" || !strings.Contains(got[1], silent) {
 		t.Errorf("listed the problems %q, want the replica that does not answer", got)
 	}
 	c.set("127.0.0.1") // the others go
