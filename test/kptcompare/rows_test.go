@@ -12,7 +12,6 @@ import (
 // elsewhere are rows that a comparison of files cannot show, and the tests that hold them.
 var elsewhere = map[string]string{
 	"`-e KEY=VALUE`, or `-e KEY`":    "fnctl/internal/cli, testdata/local/local.txtar",
-	"Images are run by Docker":       "services/function-runner/localrunner; fnctl/internal/cli, local_test.go",
 	"A render that is interrupted":   "fnctl/internal/pkgtree, write_test.go; fnctl/internal/cli, TestScreens",
 	"A runtime that does not answer": "fnctl/internal/cli, testdata/script/status.txtar",
 }
