@@ -73,16 +73,13 @@ func (g *guard) check(ctx context.Context, t *testing.T) {
 const slowScrapes = `max_over_time(scrape_duration_seconds{job="function-runner"}[1m]) > 0.9`
 
 // isSlowness reports whether an alert is right because the machine has been slow within the last minute. Here, alerts
-// are about seconds instead of minutes. With -observe.long, which causes these incidents, no slowness excuses that a
-// replica renews its Lease late, or that its requests to Kubernetes fail.
+// are about seconds instead of minutes.
 func (g *guard) isSlowness(ctx context.Context, t *testing.T, alert string) bool {
 	switch alert {
 	case "FunctionRunnerEvaluationsSlow":
 		return time.Since(g.slow) < time.Minute
 	case "FunctionRunnerProgramDown":
 		return g.prometheus.series(ctx, t, slowScrapes) > 0
-	case "FunctionRunnerNoOwner", "FunctionRunnerKubernetesAPIFails":
-		return !*observeLong && g.prometheus.series(ctx, t, slowScrapes) > 0
 	}
 	return false
 }
