@@ -244,12 +244,8 @@ const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 func (k *Keeper) Problems() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	self := Member{Name: k.me.Name, StoodDown: k.unable}
-	if !k.view.at.IsZero() && k.isOverdue() {
-		self.StoodDown = notRenewed
-	}
 	var problems []string
-	for _, m := range append(k.view.aliveMembers(self.Name), self) {
+	for _, m := range append(k.view.aliveMembers(k.me.Name), k.self()) {
 		if m.StoodDown != "" && m.StoodDown != k.config.Starting && m.StoodDown != shuttingDown {
 			problems = append(problems, m.Name+": "+m.StoodDown)
 		}
@@ -265,11 +261,17 @@ func (k *Keeper) Owners() Owners {
 	if k.view.at.IsZero() {
 		return Owners{}
 	}
+	return newOwners(k.self(), k.view.aliveMembers(k.me.Name))
+}
+
+// self returns this replica, which has also stood down if its Lease is not renewed. Before the first list of Leases, no
+// Lease is overdue. The caller must hold the lock.
+func (k *Keeper) self() Member {
 	self := k.me
-	if k.isOverdue() {
+	if !k.view.at.IsZero() && k.isOverdue() {
 		self.StoodDown = notRenewed
 	}
-	return newOwners(self, k.view.aliveMembers(self.Name))
+	return self
 }
 
 // isOverdue reports whether the last renewal of this replica is so old that peers consider the replica dead. The caller
