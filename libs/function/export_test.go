@@ -7,6 +7,9 @@ import "github.com/krm-function-runner/function-runner/libs/cgroup"
 // MaxImageBytes is the maximum length of an image's name.
 const MaxImageBytes = maxImageBytes
 
+// MemoryReserve returns the part of a memory limit that never counts as free.
+func MemoryReserve(limit int64) int64 { return memoryReserve(limit) }
+
 // SetKills sets what explains killed functions.
 func (s *Service) SetKills(kills *cgroup.Kills) { s.kills = kills }
 

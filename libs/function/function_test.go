@@ -335,3 +335,13 @@ func TestTimeoutsNameTheirSetting(t *testing.T) {
 		t.Errorf("%v of class %v, want a timeout with what to do about it", err, fault.Of(err))
 	}
 }
+
+// The reserve is part of each limit, is never larger than an eighth of it, and holds a server's program if it can.
+func TestMemoryReserve(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int64]int64{32: 4, 96: 12, 128: 16, 256: 16, 512: 32, 4096: 256} {
+		if got := function.MemoryReserve(limit << 20); got != want<<20 {
+			t.Errorf("MemoryReserve(%d MiB) = %d bytes, want %d MiB", limit, got, want)
+		}
+	}
+}

@@ -123,15 +123,23 @@ func (c ServiceConfig) goMemory() int64 {
 	return limit
 }
 
-// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A sixteenth
-// of the limit never counts as free, because the server and functions that are being killed need this memory.
+// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A part of the
+// limit never counts as free, because the server and functions that are being killed need this memory.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
-		return fnproc.Usage{Limit: limit, Free: limit - limit/16 - used}, known
+		return fnproc.Usage{Limit: limit, Free: limit - memoryReserve(limit) - used}, known
 	}
 	total, available, known := cgroup.MachineMemory("/proc/meminfo")
-	return fnproc.Usage{Limit: total, Free: available - total/16}, known
+	return fnproc.Usage{Limit: total, Free: available - memoryReserve(total)}, known
+}
+
+// memoryReserve returns the part of a memory limit that never counts as free: a sixteenth, but in small containers an
+// eighth or 16 MiB, whichever is less. Small containers need a larger part, because their server's program does not get
+// smaller. Near the limit, the kernel first drops the pages of that program, and the server must read them again before
+// it can kill a function. Meanwhile the kernel may kill the function, and then the server too.
+func memoryReserve(limit int64) int64 {
+	return max(limit/16, min(limit/8, 16<<20))
 }
 
 // processUsage returns the number of processes and threads in the container. A quarter of the limit never counts as

@@ -9,7 +9,12 @@ import (
 	"time"
 )
 
-const megabyte = 1 << 20
+const (
+	megabyte = 1 << 20
+	// fast is the number of megabytes after which the function grows more slowly. It needs to be smaller than the memory
+	// limit of the function's container.
+	fast = 64
+)
 
 var held [][]byte
 
@@ -24,6 +29,8 @@ func main() {
 		held = append(held, block)
 		// Grow slowly, so that the wrapper-server notices the growth before the kernel kills the container. It must notice
 		// this even if the machine is busy and its check runs late.
-		time.Sleep(30 * time.Millisecond)
+		if len(held) > fast {
+			time.Sleep(100 * time.Millisecond)
+		}
 	}
 }
