@@ -12,7 +12,7 @@ rows() { # TIER LOG NAME...
       $1 == "==" && $2 == name && $3 == "took" { sum += $4; found = 1 }
       $1 == "ok" && $2 ~ "/test/" substr(name, 3) "$" { sum += $3; found = 1 }
       END { printf found ? "%.0f" : "", sum }' "$2")
-    echo "| ${name#./} | \`make $1\` | ${seconds:-not measured} |"
+    echo "| ${name#./} | $1 | ${seconds:-not measured} |"
   done
 }
 
