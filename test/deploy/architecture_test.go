@@ -20,7 +20,8 @@ var goFile = regexp.MustCompile(`^[a-z-]+/.*\.go$`)
 
 // packageRoots contains the directories whose packages ARCHITECTURE.md names without their path.
 var packageRoots = []string{
-	"libs", "services/gateway", "services/gateway/internal", "services/pod-manager/internal", "wrapper-server/internal",
+	"libs", "services/gateway", "services/gateway/internal", "services/image-resolver", "services/image-resolver/internal",
+	"services/pod-manager/internal", "wrapper-server/internal",
 }
 
 // findGoFile returns the path of a Go file that a document names as package/file.go or by its path from the root. The

@@ -38,7 +38,7 @@ func TestTroubleshootingQuotesTheCode(t *testing.T) {
 func goSource(t *testing.T) string {
 	t.Helper()
 	var source strings.Builder
-	for _, directory := range []string{"libs", "services", "wrapper-server"} {
+	for _, directory := range []string{"libs", "services", "wrapper-server", "fnctl"} {
 		err := filepath.WalkDir(filepath.Join(root, directory), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
 				strings.Contains(path, "/gen/") {

@@ -37,11 +37,15 @@ func blocks(t *testing.T, document string) []block {
 	return found
 }
 
-// TestGuide runs the guide, that of TypeScript if npm is there: make says so if it is not.
+// TestGuide runs the guide, that of TypeScript if npm is there: make says so if it is not. It begins in a directory with
+// a workspace of Go, like readers who have just built fnctl in a clone.
 func TestGuide(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte("go 1.26\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tools := filepath.Dir(gobuild.Program(t, filepath.Join(root, "fnctl"), "."))
-	env := append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "GOWORK=off", "GONOSUMDB=*",
+	env := append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "GOWORK=", "GONOSUMDB=*",
 		"GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod",
 		"GOPROXY="+proxies(t), "HOME="+t.TempDir(), "GOPATH="+goEnv(t, "GOPATH"), "GOCACHE="+goEnv(t, "GOCACHE"),
 		"GOMODCACHE="+goEnv(t, "GOMODCACHE"))
@@ -52,7 +56,7 @@ func TestGuide(t *testing.T) {
 		switch b.language {
 		case "sh", "sh typescript":
 			if output = ""; b.language == "sh" || typescript {
-				output = run(t, dir, env, b.text)
+				output, dir = run(t, dir, env, b.text)
 				ran++
 			}
 		case "diff", "text":
@@ -66,17 +70,22 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// run runs a block, and returns its output and errors.
-func run(t *testing.T, dir string, env []string, script string) string {
+// run runs a block in a directory. It returns the block's output and errors, and the directory where the block ends.
+func run(t *testing.T, dir string, env []string, script string) (output, end string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
+	ended := filepath.Join(t.TempDir(), "directory")
+	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", script+"\npwd >'"+ended+"'")
 	cmd.Dir = dir
 	cmd.Env = env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s\n%v\n%s", script, err, out)
 	}
-	return string(out)
+	text, err := os.ReadFile(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out), strings.TrimSpace(string(text))
 }
 
 // proxies has modules from the module cache first: most machines have them there.

@@ -21,7 +21,9 @@ const (
 	// launcherAuto is the value of Config.Launcher that lets the pod-manager choose the method of adding the wrapper
 	// server to pods.
 	launcherAuto = "auto"
-	// Values of Config.Endpoint, which selects if gateways reach pods by Services or by the pods' IP addresses.
+	// Values of Config.Endpoint, which selects if gateways reach pods by Services or by the pods' IP addresses. Addresses
+	// make cold starts faster, because kube-proxy waits a second between two changes of a node's rules. The pod-manager
+	// does not choose by itself: it cannot detect a mesh reliably, and replicas could differ.
 	endpointService = "service"
 	endpointPodIP   = "pod-ip"
 )
