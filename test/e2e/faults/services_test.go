@@ -6,6 +6,7 @@ package faults_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -42,6 +45,7 @@ func podManagerKilled(t *testing.T, sys *system) {
 	pool := f.awaitPool(ctx, t, "all wait", allWait)
 	owner := sys.replica(t, pool.GetReplica())
 	suite.Kill(t, suite.FindProcess(t, owner, suite.ProgramOf(owner)))
+	sys.openGate(t)
 	start := time.Now()
 	for range callers {
 		if err := <-done; err != nil {
@@ -68,6 +72,7 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 		failsAsGone(t, <-evaluating)
 		failsAsGone(t, <-waiting)
 	}
+	sys.openGate(t)
 	cold.succeeds(t, "by the next function-runner")
 	cold.pod(t) // it exists
 	busy.awaitEnded(ctx, t, pod)
@@ -82,6 +87,30 @@ func failsAsGone(t *testing.T, err error) {
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("the caller's error is %v, want that the server is gone", err)
 	}
+}
+
+// openGate gives the node the resource that some functions' pods need (see pod-cache-config.yaml), until the test ends.
+// Before that, such a pod is not scheduled, so that the test can wait until all callers wait.
+func (sys *system) openGate(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(suite.Context(t))
+	nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(amount string) {
+		resource := fmt.Sprintf(`{"%s/gate":%s}`, sys.functions, amount)
+		patch := fmt.Appendf(nil, `{"status":{"capacity":%s,"allocatable":%[1]s}}`, resource)
+		for _, node := range nodes.Items {
+			_, err := s.Client.CoreV1().Nodes().Patch(
+				ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	set(`"1"`)
+	t.Cleanup(func() { set("null") })
 }
 
 // allWait reports whether all callers wait for one pod.
