@@ -43,6 +43,9 @@ type Failure struct {
 	ExitCode int
 	// Signal is the name of the signal that killed the process, or empty if it exited.
 	Signal string
+	// SignalCause is the cause of the signal, such as a lack of memory, and the remedy. It is empty if the cause is
+	// unknown.
+	SignalCause string
 	// Status is the state of the exited process, such as "exit status 1".
 	Status  string
 	Stderr  string
@@ -108,6 +111,7 @@ func (f *Failure) detailFor(image string) proto.Message {
 		Reason:         f.Reason,
 		ExitCode:       int32(max(f.ExitCode, 0)), //nolint:gosec // exit codes are 0 to 255
 		Signal:         f.Signal,
+		SignalCause:    f.SignalCause,
 		Stderr:         validUTF8(excerpt.Middle(f.Stderr, maxDetailStderr)),
 		Results:        results,
 		ResultsOmitted: int32(len(f.Results) - len(results)), //nolint:gosec // resourcelist bounds them
@@ -168,13 +172,14 @@ const maxDetail = 16 << 10
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
 	detail = boundDetail(detail)
 	f := &Failure{
-		Image:    detail.GetImage(),
-		Reason:   detail.GetReason(),
-		ExitCode: int(detail.GetExitCode()),
-		Signal:   excerpt.Middle(detail.GetSignal(), maxSignalBytes),
-		Stderr:   detail.GetStderr(),
-		message:  message,
-		received: detail,
+		Image:       detail.GetImage(),
+		Reason:      detail.GetReason(),
+		ExitCode:    int(detail.GetExitCode()),
+		Signal:      excerpt.Middle(detail.GetSignal(), maxSignalBytes),
+		SignalCause: detail.GetSignalCause(),
+		Stderr:      detail.GetStderr(),
+		message:     message,
+		received:    detail,
 	}
 	for _, r := range detail.GetResults() {
 		f.Results = append(f.Results, resourcelist.Result{Message: r.GetMessage(), Severity: r.GetSeverity()})
@@ -195,12 +200,16 @@ func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.Fun
 		Reason:         detail.GetReason(),
 		ExitCode:       detail.GetExitCode(),
 		Signal:         excerpt.Middle(detail.GetSignal(), maxSignalBytes),
+		SignalCause:    excerpt.Middle(detail.GetSignalCause(), maxCauseBytes),
 		Stderr:         excerpt.Middle(detail.GetStderr(), maxDetailStderr),
 		Results:        kept,
 		ResultsOmitted: detail.GetResultsOmitted() + int32(len(results)-len(kept)), //nolint:gosec // of one header
 	}
 }
 
-// maxSignalBytes limits the length of the signal's name in a failure from another process. No signal has a longer
-// name.
-const maxSignalBytes = 64
+// Maximum lengths of the signal's name and of its cause in a failure from another process, in bytes. No signal and no
+// cause is longer.
+const (
+	maxSignalBytes = 64
+	maxCauseBytes  = 256
+)

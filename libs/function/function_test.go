@@ -226,15 +226,19 @@ func TestOutOfMemory(t *testing.T) {
 	service := newService(t)
 	service.SetKills(cgroup.NewKills(root))
 	killed := command(t, "signal")
-	for _, tc := range []struct{ reason, kills, want string }{
-		{"another process killed it", "0", "': signal: killed; "},
-		{"the kernel killed it", "1", "': signal: killed (out of memory: "},
-		{"another process killed another one", "1", "': signal: killed; "},
+	const remedy = "out of memory: give the function a larger memory limit, or make the package smaller"
+	for _, tc := range []struct{ reason, kills, want, cause string }{
+		{"another process killed it", "0", "': signal: killed; ", ""},
+		{"the kernel killed it", "1", "': signal: killed (out of memory: ", remedy},
+		{"another process killed another one", "1", "': signal: killed; ", ""},
 	} {
 		count(tc.kills)
 		_, err := service.Evaluate(t.Context(), evaluation("example.com/fn:v1", killed))
 		if fault.Of(err) != fault.Internal || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q in it", tc.reason, err, tc.want)
+		}
+		if failure, ok := errors.AsType[*function.Failure](err); !ok || failure.SignalCause != tc.cause {
+			t.Errorf("%s: failure %+v, want the cause %q", tc.reason, failure, tc.cause)
 		}
 	}
 }

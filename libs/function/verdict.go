@@ -71,7 +71,9 @@ func (s *Service) conclude(
 		return Result{}, Interrupted(ContextErr(ctx), image, took, "what the function wrote waited to be read")
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
-		failure.Status += s.explainKill(out)
+		if failure.SignalCause = s.explainKill(out); failure.SignalCause != "" {
+			failure.Status += " (" + failure.SignalCause + ")" // as in Porch
+		}
 		return Result{}, s.fail(failure, Signaled, parseErr)
 	case out.ExitCode != 0:
 		return Result{}, s.fail(failure, Exited, parseErr)
@@ -81,26 +83,20 @@ func (s *Service) conclude(
 	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: results}, nil
 }
 
-// explainKill returns the cause of a SIGKILL in parentheses, worded as in Porch. It returns an empty string if the
-// cause is unknown.
+// explainKill returns the cause of a SIGKILL and the remedy. It returns an empty string if the cause is unknown.
 func (s *Service) explainKill(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
 	}
-	var why string
 	switch {
 	case out.OutOfMemory:
-		why = s.kills.Text()
+		return s.kills.Text()
 	case out.OutOfProcesses:
-		why = "too many processes: its container can start almost no more, and most of them are the function's: have it " +
+		return "too many processes: its container can start almost no more, and most of them are the function's: have it " +
 			"start fewer at once, or raise the container's limit of processes"
 	default:
-		why = s.kills.Explain()
+		return s.kills.Explain()
 	}
-	if why == "" {
-		return ""
-	}
-	return " (" + why + ")"
 }
 
 // platformFailure returns the error for a function that could not run, or that was killed because it exceeded a limit.

@@ -37,8 +37,8 @@ func blocks(t *testing.T, document string) []block {
 	return found
 }
 
-// TestGuide runs the guide, that of TypeScript if npm is there: make says so if it is not. It begins in a directory with
-// a workspace of Go, like readers who have just built fnctl in a clone.
+// TestGuide runs the guide, that of TypeScript if npm is there: make says so if it is not. It begins in a directory
+// with a workspace of Go, like readers who have just built fnctl in a clone.
 func TestGuide(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte("go 1.26\n"), 0o600); err != nil {

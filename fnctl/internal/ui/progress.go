@@ -173,13 +173,14 @@ func (p *Progress) showFailure(err *pipeline.FunctionError) {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
 	p.showLog(f.GetStderr())
-	// The error message may repeat the results and the log. We show it if there are no results and no log. We also show it
-	// if it does not contain the log and the function failed for another reason than an exit code or a signal.
+	// The error message may repeat the results, the log and the cause of a signal. We show it if there are none of these.
+	// We also show it if it does not contain the log and the function failed for another reason than an exit code or a
+	// signal.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
 	said := log != "" && strings.Contains(err.Message, log)
-	if (!said && !ended) || (len(err.Results) == 0 && log == "") {
+	if (!said && !ended) || (len(err.Results) == 0 && log == "" && f.GetSignalCause() == "") {
 		p.writeBlock(strings.TrimSuffix(err.Message, " ()"), p.style.red)
 	}
 	p.writeBlock(failureReason(f), plain)
@@ -212,7 +213,7 @@ func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
 		return fmt.Sprintf("exit code %d", f.GetExitCode())
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
-		return "ended by signal " + f.GetSignal()
+		return strings.TrimSuffix("ended by signal "+f.GetSignal()+": "+f.GetSignalCause(), ": ")
 	default:
 		return reasons[r]
 	}

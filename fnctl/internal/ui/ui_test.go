@@ -57,6 +57,19 @@ func TestProgress(t *testing.T) {
 			}),
 			"  ✗ fn (tag ~1) 1.234s\n      and 2 more results\n      message\n      ended by signal killed\n",
 		},
+		"cause of a signal": {
+			"the log does not say it, and the message would say it again", failed(&functionrunnerv1.FunctionFailure{
+				Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: "killed", SignalCause: "out of memory: …",
+				Stderr: "boom\n",
+			}),
+			"  ✗ fn (tag ~1) 1.234s\n      boom\n      ended by signal killed: out of memory: …\n",
+		},
+		"cause of a signal without a log": {
+			"the message would say it again", failed(&functionrunnerv1.FunctionFailure{
+				Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: "killed", SignalCause: "out of memory: …",
+			}),
+			"  ✗ fn (tag ~1) 1.234s\n      ended by signal killed: out of memory: …\n",
+		},
 		"exit code": {
 			"the message would say the same again", failed(&functionrunnerv1.FunctionFailure{
 				Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 3, Stderr: "boom\n",

@@ -119,8 +119,11 @@ type FunctionFailure struct {
 	Results []*Result `protobuf:"bytes,6,rep,name=results,proto3" json:"results,omitempty"`
 	// results_omitted counts the results that did not fit.
 	ResultsOmitted int32 `protobuf:"varint,7,opt,name=results_omitted,json=resultsOmitted,proto3" json:"results_omitted,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// signal_cause says why the process got its signal and what to do, such as that
+	// its container ran out of memory; empty if unknown, and with other reasons.
+	SignalCause   string `protobuf:"bytes,8,opt,name=signal_cause,json=signalCause,proto3" json:"signal_cause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FunctionFailure) Reset() {
@@ -200,6 +203,13 @@ func (x *FunctionFailure) GetResultsOmitted() int32 {
 		return x.ResultsOmitted
 	}
 	return 0
+}
+
+func (x *FunctionFailure) GetSignalCause() string {
+	if x != nil {
+		return x.SignalCause
+	}
+	return ""
 }
 
 // Result is one entry of a ResourceList's results.
@@ -489,7 +499,7 @@ var File_functionrunner_v1_function_failure_proto protoreflect.FileDescriptor
 
 const file_functionrunner_v1_function_failure_proto_rawDesc = "" +
 	"\n" +
-	"(functionrunner/v1/function_failure.proto\x12\x11functionrunner.v1\"\xe0\x03\n" +
+	"(functionrunner/v1/function_failure.proto\x12\x11functionrunner.v1\"\x83\x04\n" +
 	"\x0fFunctionFailure\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12A\n" +
 	"\x06reason\x18\x02 \x01(\x0e2).functionrunner.v1.FunctionFailure.ReasonR\x06reason\x12\x1b\n" +
@@ -497,7 +507,8 @@ const file_functionrunner_v1_function_failure_proto_rawDesc = "" +
 	"\x06signal\x18\x04 \x01(\tR\x06signal\x12\x16\n" +
 	"\x06stderr\x18\x05 \x01(\tR\x06stderr\x123\n" +
 	"\aresults\x18\x06 \x03(\v2\x19.functionrunner.v1.ResultR\aresults\x12'\n" +
-	"\x0fresults_omitted\x18\a \x01(\x05R\x0eresultsOmitted\"\xc8\x01\n" +
+	"\x0fresults_omitted\x18\a \x01(\x05R\x0eresultsOmitted\x12!\n" +
+	"\fsignal_cause\x18\b \x01(\tR\vsignalCause\"\xc8\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_EXITED\x10\x01\x12\x13\n" +
