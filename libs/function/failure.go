@@ -176,7 +176,7 @@ func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure
 		Reason:      detail.GetReason(),
 		ExitCode:    int(detail.GetExitCode()),
 		Signal:      excerpt.Middle(detail.GetSignal(), maxSignalBytes),
-		SignalCause: detail.GetSignalCause(),
+		SignalCause: excerpt.Middle(detail.GetSignalCause(), maxCauseBytes),
 		Stderr:      detail.GetStderr(),
 		message:     message,
 		received:    detail,

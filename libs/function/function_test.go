@@ -159,14 +159,17 @@ func TestWhichLimitWasPassed(t *testing.T) {
 func TestReceivedDetailIsBounded(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	sent := &functionrunnerv1.FunctionFailure{
-		Image: large, Reason: function.Exited, ExitCode: 7, Signal: large, Stderr: large, ResultsOmitted: 3,
-		Results: []*functionrunnerv1.Result{{Message: "first"}, {Message: large}, {Tags: map[string]string{large: large}}},
+		Image: large, Reason: function.Exited, ExitCode: 7, Signal: large, SignalCause: large, Stderr: large,
+		ResultsOmitted: 3, Results: []*functionrunnerv1.Result{
+			{Message: "first"}, {Message: large}, {Tags: map[string]string{large: large}},
+		},
 	}
 	sent.ProtoReflect().SetUnknown([]byte("\xfa\x06\x01x"))
 	failure := function.Received("text", sent)
 	detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
-	if size := proto.Size(detail); size > 16<<10 || len(failure.Signal) > 128 {
-		t.Errorf("the detail has %d bytes, the signal %d", size, len(failure.Signal))
+	if size := proto.Size(detail); size > 16<<10 || len(failure.Signal) > 128 || len(failure.SignalCause) > 512 {
+		t.Errorf("the detail has %d bytes, the signal %d, its cause %d",
+			size, len(failure.Signal), len(failure.SignalCause))
 	}
 	if detail.GetReason() != function.Exited || detail.GetExitCode() != 7 || detail.GetResultsOmitted() != 5 ||
 		len(detail.GetResults()) != 1 || detail.GetResults()[0].GetMessage() != "first" {

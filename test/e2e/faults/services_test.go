@@ -7,6 +7,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ func podManagerKilled(t *testing.T, sys *system) {
 	f, ctx := sys.sleeper(t, "manager-killed"), suite.Context(t)
 	done := f.startMany(t)
 	pool := f.awaitPool(ctx, t, "all wait", allWait)
+	f.waitsAtGate(t)
 	owner := sys.replica(t, pool.GetReplica())
 	suite.Kill(t, suite.FindProcess(t, owner, suite.ProgramOf(owner)))
 	sys.openGate(t)
@@ -66,6 +68,7 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 	pod := busy.awaitRunning(ctx, t)
 	waiting := cold.startMany(t)
 	cold.awaitPool(ctx, t, "all wait", allWait)
+	cold.waitsAtGate(t)
 	runner := sys.pods["function-runner"]
 	suite.Kill(t, suite.FindProcess(t, runner, suite.ProgramOf(runner)))
 	for range callers {
@@ -81,16 +84,25 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 	}
 }
 
-// failsAsGone checks that the error of a caller names the killed server as the cause.
+// failsAsGone checks that a caller's error has the code for a server that is gone, and is not about a pod without a
+// node.
 func failsAsGone(t *testing.T, err error) {
 	t.Helper()
-	if status.Code(err) != codes.Unavailable {
+	if status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "Unschedulable") {
 		t.Errorf("the caller's error is %v, want that the server is gone", err)
 	}
 }
 
+// waitsAtGate checks that the function's pod waits for openGate.
+func (f *function) waitsAtGate(t *testing.T) {
+	t.Helper()
+	if node := f.pod(t).Spec.NodeName; node != "" {
+		t.Errorf("the pod is on node %s before the gate is open", node)
+	}
+}
+
 // openGate gives the node the resource that some functions' pods need (see pod-cache-config.yaml), until the test ends.
-// Before that, such a pod is not scheduled, so that the test can wait until all callers wait.
+// Before that, such a pod is not scheduled, so that its callers wait for up to FNR_UNSCHEDULED_TIMEOUT.
 func (sys *system) openGate(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(suite.Context(t))

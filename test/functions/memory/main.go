@@ -11,9 +11,9 @@ import (
 
 const (
 	megabyte = 1 << 20
-	// fast is the number of megabytes after which the function grows more slowly. It needs to be smaller than the memory
-	// limit of the function's container.
-	fast = 64
+	// fast is the number of megabytes after which the function grows more slowly. It must be below the memory at which
+	// the wrapper-server kills the function.
+	fast = 48
 )
 
 var held [][]byte
