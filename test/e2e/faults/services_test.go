@@ -44,7 +44,7 @@ func podManagerKilled(t *testing.T, sys *system) {
 	f, ctx := sys.sleeper(t, "manager-killed"), suite.Context(t)
 	done := f.startMany(t)
 	pool := f.awaitPool(ctx, t, "all wait", allWait)
-	f.waitsAtGate(t)
+	f.awaitAtGate(ctx, t)
 	owner := sys.replica(t, pool.GetReplica())
 	suite.Kill(t, suite.FindProcess(t, owner, suite.ProgramOf(owner)))
 	sys.openGate(t)
@@ -68,7 +68,7 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 	pod := busy.awaitRunning(ctx, t)
 	waiting := cold.startMany(t)
 	cold.awaitPool(ctx, t, "all wait", allWait)
-	cold.waitsAtGate(t)
+	cold.awaitAtGate(ctx, t)
 	runner := sys.pods["function-runner"]
 	suite.Kill(t, suite.FindProcess(t, runner, suite.ProgramOf(runner)))
 	for range callers {
@@ -93,9 +93,13 @@ func failsAsGone(t *testing.T, err error) {
 	}
 }
 
-// waitsAtGate checks that the function's pod waits for openGate.
-func (f *function) waitsAtGate(t *testing.T) {
+// awaitAtGate waits until the function's pod exists, and checks that it has no node before openGate.
+func (f *function) awaitAtGate(ctx context.Context, t *testing.T) {
 	t.Helper()
+	suite.Until(ctx, t, "the function's pod exists", func() (bool, string) {
+		pods := f.pods(ctx, t)
+		return len(pods) == 1, fmt.Sprint(len(pods), " pods")
+	})
 	if node := f.pod(t).Spec.NodeName; node != "" {
 		t.Errorf("the pod is on node %s before the gate is open", node)
 	}
