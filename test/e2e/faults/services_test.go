@@ -96,11 +96,12 @@ func failsAsGone(t *testing.T, err error) {
 // awaitAtGate waits until the function's pod exists, and checks that it has no node before openGate.
 func (f *function) awaitAtGate(ctx context.Context, t *testing.T) {
 	t.Helper()
+	var pods []corev1.Pod
 	suite.Until(ctx, t, "the function's pod exists", func() (bool, string) {
-		pods := f.pods(ctx, t)
+		pods = f.pods(ctx, t)
 		return len(pods) == 1, fmt.Sprint(len(pods), " pods")
 	})
-	if node := f.pod(t).Spec.NodeName; node != "" {
+	if node := pods[0].Spec.NodeName; node != "" {
 		t.Errorf("the pod is on node %s before the gate is open", node)
 	}
 }
