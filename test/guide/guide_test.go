@@ -46,7 +46,6 @@ func TestGuide(t *testing.T) {
 	}
 	tools := filepath.Dir(gobuild.Program(t, filepath.Join(root, "fnctl"), "."))
 	env := append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "GOWORK=", "GONOSUMDB=*",
-		"GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod",
 		"GOPROXY="+proxies(t), "HOME="+t.TempDir(), "GOPATH="+goEnv(t, "GOPATH"), "GOCACHE="+goEnv(t, "GOCACHE"),
 		"GOMODCACHE="+goEnv(t, "GOMODCACHE"))
 	_, err := exec.LookPath("npm")
