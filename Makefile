@@ -8,11 +8,12 @@ SHELL := bash
 # every step, and every other clone, finds compiled packages in Go's cache. Debug information
 # takes a tenth of the compiler's time, and is stripped from programs. (With linker flags
 # go test would link again even tests with cached results.) Compilers and linkers run for a
-# short time, so they may use more memory: that takes a sixth less processor time.
-BUILD_FLAGS := -trimpath -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'
+# short time, so they may use more memory: that takes a sixth less processor time. The timeout of a package's tests only
+# ends a hang, also on a busy machine.
+GO_FLAGS := -trimpath -gcflags=all=-dwarf=false '-toolexec=env GOGC=400' -timeout=30m
 export GOWORK := off
 export CGO_ENABLED := 0
-export GOFLAGS := $(filter-out $(BUILD_FLAGS),$(shell go env GOFLAGS)) $(BUILD_FLAGS)
+export GOFLAGS := $(filter-out $(GO_FLAGS),$(shell go env GOFLAGS)) $(GO_FLAGS)
 
 # Not empty on Linux, which the test bed and the attacks need.
 LINUX := $(filter Linux,$(shell uname -s))
@@ -83,7 +84,7 @@ LINT = GOGC=400 GOMEMLIMIT=3GiB $(GOLANGCI_LINT) run --allow-parallel-runners --
 # The race detector needs a C compiler. As root on Debian it is installed; without
 # one the tests run without the race detector. The linters run vet. By default, each program with the race detector
 # sleeps for a second before it exits.
-GO_TEST = $(shell command -v gcc >/dev/null && echo "GORACE=atexit_sleep_ms=100 CGO_ENABLED=1 go test -race" || echo "go test") -vet=off -timeout 30m
+GO_TEST = $(shell command -v gcc >/dev/null && echo "GORACE=atexit_sleep_ms=100 CGO_ENABLED=1 go test -race" || echo "go test") -vet=off
 
 ##@ Use
 
@@ -235,7 +236,7 @@ unit-rules:
 
 .PHONY: first-steps
 first-steps: ## Run the commands of the README and docs/first-steps that need neither a cluster nor root, in a new clone
-	cd test && go test -vet=off -count=1 -timeout 30m -tags firststeps -run FirstSteps ./guide
+	cd test && go test -vet=off -count=1 -tags firststeps -run FirstSteps ./guide
 
 .PHONY: go-install
 go-install: ## Install fnctl as users do, from the tags of a release in a clone

@@ -77,7 +77,7 @@ e2e-one: e2e-one-named cluster-up $(if $(filter ./e2e/release,$(PACKAGE)),$(HELM
 	@$(MAKE) --no-print-directory kpt-program
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) \
 	 FNR_KUSTOMIZE=$$($(CLUSTER_COMMAND) tool kustomize) FNR_KPT=$(KPTCOMPARE_PROGRAMS)/kpt; \
-	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE) $(if $(ARGS),-args $(ARGS))
+	 $(E2E_TEST) $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE) $(if $(ARGS),-args $(ARGS))
 
 # The tests of the cluster run while our images are built, those of the bed while the images of the previous version
 # are, and those with Porch beside all others.
@@ -93,8 +93,8 @@ e2e-system:
 	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; $(E2E_TEST) $(E2E_IN_CLUSTER) $(E2E_BED_PACKAGES) || failed=1; \
 	 wait $$! && test -z "$$failed"
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
-	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -skip '$(E2E_LONG_TESTS)|$(E2E_TIMED_TESTS)' $(E2E_SYSTEM_PACKAGES)
-	$(E2E_TEST) -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
+	 $(E2E_TEST) -p 2 -parallel 4 $(E2E_IN_CLUSTER) -skip '$(E2E_LONG_TESTS)|$(E2E_TIMED_TESTS)' $(E2E_SYSTEM_PACKAGES)
+	$(E2E_TEST) -p 1 $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 
 # The tests that make test leaves out. Those of the cluster and the bed run twice in a row here.
 .PHONY: e2e-long
@@ -109,15 +109,15 @@ e2e-long-here:
 	 $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES) $(E2E_BED_PACKAGES) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) \
 	 FNR_KUSTOMIZE=$$($(CLUSTER_COMMAND) tool kustomize) FNR_KPT=$(KPTCOMPARE_PROGRAMS)/kpt; \
-	 $(E2E_TEST) -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_ROLLOUT_PACKAGES)
-	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_LONG_ALONE_PACKAGES)
-	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
+	 $(E2E_TEST) -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_ROLLOUT_PACKAGES)
+	$(E2E_TEST) -v -p 1 $(E2E_IN_CLUSTER) $(E2E_LONG_ALONE_PACKAGES)
+	$(E2E_TEST) -v -p 1 $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
 
 .PHONY: e2e-porch
 e2e-porch: cluster-up
 	$(CLUSTER_COMMAND) images && $(CLUSTER_COMMAND) porch
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
-	 $(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_PORCH_PACKAGES) || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
+	 $(E2E_TEST) -v -p 1 $(E2E_IN_CLUSTER) $(E2E_PORCH_PACKAGES) || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 	$(CLUSTER_COMMAND) down
 endif
 
@@ -128,7 +128,7 @@ CHAOS_SEED ?=
 .PHONY: chaos
 chaos: cluster-up ## Break replicas, networks, pods and the node at random under load (CHAOS_TIME=5m, CHAOS_SEED=number)
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run TestChaos ./e2e/chaos \
+	$(E2E_TEST) -v $(E2E_IN_CLUSTER) -run TestChaos ./e2e/chaos \
 	  -args -chaos.time $(CHAOS_TIME) $(if $(CHAOS_SEED),-chaos.seed $(CHAOS_SEED))
 
 ROTATION_TIME ?= 5m
@@ -136,14 +136,14 @@ ROTATION_TIME ?= 5m
 .PHONY: rotation
 rotation: cluster-up ## Replace all certificates every ten seconds under callers, and have the issuer do so (ROTATION_TIME=5m)
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run 'TestCertificatesRotateUnderLoad|TestIssuerRotatesUnderLoad' ./e2e/deploy \
+	$(E2E_TEST) -v $(E2E_IN_CLUSTER) -run 'TestCertificatesRotateUnderLoad|TestIssuerRotatesUnderLoad' ./e2e/deploy \
 	  -args -rotate.time $(ROTATION_TIME)
 
 .PHONY: e2e-observe
 e2e-observe: cluster-up ## Cause the incident of each alert, and trace a cold start through a real collector (CHARTS=docs/images draws the dashboards)
 	$(CLUSTER_COMMAND) images
 	$(BUILD_COLLECTOR)
-	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run 'TestPanelsHaveData|TestTracesAreWhole|TestEachAlert' ./e2e/deploy \
+	$(E2E_TEST) -v $(E2E_IN_CLUSTER) -run 'TestPanelsHaveData|TestTracesAreWhole|TestEachAlert' ./e2e/deploy \
 	  -args -observe.long $(if $(CHARTS),-observe.charts $(abspath $(CHARTS)))
 
 EVALUATIONS ?= 100000
@@ -156,7 +156,7 @@ soak: cluster-up ## Evaluate functions many times, and compare what each program
 # The first cluster on a machine waits until its components are built.
 .PHONY: e2e-teardown
 e2e-teardown: cluster-program ## Test that a cluster leaves nothing behind
-	$(E2E_TEST) -timeout 30m ./e2e/teardown -args -cluster $(CLUSTER_PROGRAM) -root $(CURDIR)
+	$(E2E_TEST) ./e2e/teardown -args -cluster $(CLUSTER_PROGRAM) -root $(CURDIR)
 
 # How long each list is measured with each load, how many bursts there are, and where the tables go.
 BENCH_TIME   ?= 1m
