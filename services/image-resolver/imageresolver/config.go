@@ -54,7 +54,7 @@ type Config struct {
 	Mirrors Pairs `split_words:"true"`
 
 	// CacheTagTTL is the lifetime of a cached answer about a tag. Answers in use are refreshed at half of their lifetime.
-	// If the registry is unavailable or limits requests, an expired answer is used until it is an hour old.
+	// If the registry is unavailable, slow or limits requests, an expired answer is used until it is an hour old.
 	CacheTagTTL time.Duration `split_words:"true" default:"5m"`
 	// CacheFailureTTL is the lifetime of a cached failure. Zero means 10 seconds.
 	CacheFailureTTL time.Duration `ignored:"true"`
