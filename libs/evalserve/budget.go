@@ -286,7 +286,7 @@ func (b *Budget) endUse(r *Reservation) {
 // errFull returns the error for a request that does not fit into the memory budget. The caller holds mu.
 func (b *Budget) errFull() error {
 	return errExhausted("requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
-		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)
+		"try again later, or raise the server's memory limit", b.reserved, b.limit)
 }
 
 // errExhausted returns the error for a request that is rejected because memory is short. The error has the class
