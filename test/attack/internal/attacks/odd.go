@@ -15,7 +15,7 @@ var oddLists = Attack{
 	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
 		for name, list := range oddListsByKind() {
-			if err := t.isDecided(ctx, []byte(list)); err != nil {
+			if err := t.checkDecided(ctx, []byte(list)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}

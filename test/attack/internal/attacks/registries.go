@@ -46,7 +46,7 @@ var innerRegistries = Attack{
 		for _, host := range hosts {
 			t.nameRegistry(ctx, client, host+"/fns/any")
 		}
-		return trap.wasSprung()
+		return trap.checkUnreached()
 	},
 }
 
@@ -119,8 +119,8 @@ func (t *trap) close() {
 	}
 }
 
-// wasSprung returns nil if the program connected to none of the trap's addresses. Otherwise, it returns an error.
-func (t *trap) wasSprung() error {
+// checkUnreached returns nil if the program connected to none of the trap's addresses. Otherwise, it returns an error.
+func (t *trap) checkUnreached() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.visited) == 0 {

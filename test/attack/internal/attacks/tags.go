@@ -27,7 +27,7 @@ var tagsInput = Attack{
 		for i := range 100_000 {
 			fmt.Fprintf(&list, "    k%d: v\n", i)
 		}
-		return runAll(4, func(int) error { return t.isDecided(ctx, list.Bytes()) })
+		return runAll(4, func(int) error { return t.checkDecided(ctx, list.Bytes()) })
 	},
 }
 
@@ -35,13 +35,13 @@ var tagsInput = Attack{
 var tagsOutput = Attack{
 	Name: "tags in an output", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
-		return runAll(4, func(int) error { return t.isDecided(ctx, List("tags", "100000", 0)) })
+		return runAll(4, func(int) error { return t.checkDecided(ctx, List("tags", "100000", 0)) })
 	},
 }
 
-// isDecided checks that the program accepts or rejects a list in time. It returns nil if the program evaluates or
+// checkDecided checks that the program accepts or rejects a list in time. It returns nil if the program evaluates or
 // rejects the list within decodeTimeout. Otherwise, it returns an error.
-func (t *Target) isDecided(ctx context.Context, list []byte) error {
+func (t *Target) checkDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()
 	_, err := t.evaluate(ctx, system.Hostile, list)
