@@ -5,6 +5,7 @@
 package pods_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,9 +40,14 @@ func catalogFunction(t *testing.T, sys *system) {
 			t.Fatalf("%s: %v", launched, err)
 		}
 	}
-	if pods := sys.functionPods(t); len(pods) != 1 {
-		t.Errorf("there are %d pods, want one for both", len(pods))
+	if is := pool(t, conn, catalog(t, "set-namespace:v0.4.5")); is.GetColdStartsTotal() != 1 {
+		t.Errorf("the pool is %v, want a cold start only for the first evaluation", is)
 	}
+	// While a busy machine keeps the pod from answering, there may be a second pod.
+	suite.Until(suite.Context(t), t, "there is a pod for both", func() (bool, string) {
+		pods := names(sys.functionPods(t))
+		return len(pods) == 1, fmt.Sprint(pods)
+	})
 }
 
 // functionsOfOtherKinds runs one that is not a static program, and one whose image has both an
