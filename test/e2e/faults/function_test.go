@@ -180,7 +180,8 @@ func (f *function) pods(ctx context.Context, t testing.TB) []corev1.Pod {
 	return own
 }
 
-// pod returns the function's only pod. While a busy machine keeps a pod from answering, there may be a second pod.
+// pod waits until the function has a single pod, and returns the pod. The pod may not exist yet, and there may be a
+// second pod while a busy machine keeps the first from answering.
 func (f *function) pod(t testing.TB) *corev1.Pod {
 	t.Helper()
 	var pods []corev1.Pod

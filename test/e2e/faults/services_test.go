@@ -44,7 +44,7 @@ func podManagerKilled(t *testing.T, sys *system) {
 	f, ctx := sys.sleeper(t, "manager-killed"), suite.Context(t)
 	done := f.startMany(t)
 	pool := f.awaitPool(ctx, t, "all wait", allWait)
-	f.awaitAtGate(ctx, t)
+	f.awaitAtGate(t)
 	owner := sys.replica(t, pool.GetReplica())
 	suite.Kill(t, suite.FindProcess(t, owner, suite.ProgramOf(owner)))
 	sys.openGate(t)
@@ -68,7 +68,7 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 	pod := busy.awaitRunning(ctx, t)
 	waiting := cold.startMany(t)
 	cold.awaitPool(ctx, t, "all wait", allWait)
-	cold.awaitAtGate(ctx, t)
+	cold.awaitAtGate(t)
 	runner := sys.pods["function-runner"]
 	suite.Kill(t, suite.FindProcess(t, runner, suite.ProgramOf(runner)))
 	for range callers {
@@ -94,14 +94,9 @@ func failsAsGone(t *testing.T, err error) {
 }
 
 // awaitAtGate waits until the function's pod exists, and checks that it has no node before openGate.
-func (f *function) awaitAtGate(ctx context.Context, t *testing.T) {
+func (f *function) awaitAtGate(t *testing.T) {
 	t.Helper()
-	var pods []corev1.Pod
-	suite.Until(ctx, t, "the function's pod exists", func() (bool, string) {
-		pods = f.pods(ctx, t)
-		return len(pods) == 1, fmt.Sprint(len(pods), " pods")
-	})
-	if node := pods[0].Spec.NodeName; node != "" {
+	if node := f.pod(t).Spec.NodeName; node != "" {
 		t.Errorf("the pod is on node %s before the gate is open", node)
 	}
 }

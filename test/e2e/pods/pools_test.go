@@ -64,7 +64,7 @@ func TestManyCallersOfAColdFunction(t *testing.T) {
 			for _, pod := range sys.functionPods(t) {
 				slot := pod.Annotations["krm-function-runner.github.io/slot"]
 				if other, taken := slots[slot]; taken {
-					t.Errorf("%s and %s are both in slot %s", other, pod.Name, slot)
+					t.Fatalf("%s and %s are both in slot %s", other, pod.Name, slot)
 				}
 				slots[slot] = pod.Name
 			}
@@ -121,18 +121,23 @@ func warmPathAsksKubernetesForNothing(t *testing.T, sys *system) {
 func restartAdoptsPods(t *testing.T, sys *system) {
 	ctx := suite.Context(t)
 	before := sys.echoPods(t)
+	if len(before) == 0 {
+		t.Fatal("there is no pod of echo before the restart")
+	}
 	sys.restart(t)
 	conn, retries := sys.connect(t), sys.retries(t)
 	if _, err := evaluate(ctx, conn, echo(t), conformance.List); err != nil {
 		t.Fatal(err)
 	}
+	var is *podmanagerv1.Pool
 	suite.Until(ctx, t, "the pods are the same as before", func() (bool, string) {
 		after := sys.echoPods(t)
-		return len(before) > 0 && slices.Equal(before, after), fmt.Sprint("before: ", before, ", now: ", after)
+		is = pool(t, conn, echo(t))
+		adopted := slices.Equal(before, after) && len(is.GetPods()) == 1
+		return adopted, fmt.Sprint("before: ", before, ", now: ", after, ", ", is)
 	})
 	retries = sys.retries(t) - retries
-	if is := pool(t, conn, echo(t)); is.GetLeasesTotal() != 1+retries || is.GetColdStartsTotal() != 0 ||
-		len(is.GetPods()) != 1 || !is.GetPods()[0].GetAdopted() {
+	if is.GetLeasesTotal() != 1+retries || is.GetColdStartsTotal() != 0 || !is.GetPods()[0].GetAdopted() {
 		t.Errorf("with %d retries the pool is %v, want one lease more, no cold start and an adopted pod", retries, is)
 	}
 }
